@@ -1,0 +1,1 @@
+//! Ids, limits, error vocabulary and rail profiles.

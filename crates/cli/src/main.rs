@@ -1,0 +1,2 @@
+//! The `combray` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! MPI datatypes to segments; pack and unpack; reduction kernels.

@@ -1,0 +1,1 @@
+//! The driver between processes of one machine.

@@ -1,0 +1,1 @@
+//! The driver trait, its conformance suite and the loopback driver.

@@ -1,0 +1,1 @@
+//! Gates, outboxes, matching, rendezvous, strategies.

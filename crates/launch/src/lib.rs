@@ -1,0 +1,1 @@
+//! Starting processes, PMI-1, key-value exchange.

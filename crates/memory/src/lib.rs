@@ -1,0 +1,1 @@
+//! User buffers and layouts behind one unsafe constructor.

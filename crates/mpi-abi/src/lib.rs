@@ -1,0 +1,1 @@
+//! The shared library libmpi_abi.so.1.

@@ -1,0 +1,1 @@
+//! Lock-free queues in shared memory.

@@ -1,0 +1,1 @@
+//! Engine, drivers and clock meet.

@@ -1,0 +1,1 @@
+//! Packet records: checked views and emit.
