@@ -1,1 +1,15 @@
-//! Ids, limits, error vocabulary and rail profiles.
+//! The words that every other crate shares: ids, limits, the error vocabulary, rail profiles.
+//!
+//! This crate holds plain data. It knows no operating system, no wire format, no MPI constant
+//! of the C interface; whatever needs behaviour belongs elsewhere.
+
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod ids;
+pub mod limits;
+pub mod rail;
+
+pub use error::{Error, ErrorClass, Result};
+pub use ids::{ContextId, GateId, RailId};
+pub use rail::RailProfile;

@@ -1,1 +1,16 @@
-//! User buffers and layouts behind one unsafe constructor.
+//! User memory behind one unsafe constructor.
+//!
+//! MPI hands us raw pointers. Whoever takes one in makes a [`Buffer`] of it, once, and vouches
+//! for it there; every crate above reads and writes through the buffer's safe methods, which stay
+//! inside the bounds that were vouched for. How the bytes of a non-contiguous message lie is told
+//! by a [`Layout`], which the `datatype` crate implements.
+//!
+//! This crate does no I/O, and knows neither datatypes nor messages.
+
+mod buffer;
+mod copy;
+mod scratch;
+
+pub use buffer::{Buffer, Layout, Segment};
+pub use copy::Memory;
+pub use scratch::Scratch;

@@ -1,0 +1,17 @@
+//! Limits, all in one place.
+
+/// The length of a cache line that the layouts in shared memory assume, in bytes.
+pub const CACHE_LINE: usize = 64;
+
+/// The largest tag of a message (`MPI_TAG_UB`): any non-negative `int` is a tag.
+pub const TAG_MAX: i32 = i32::MAX;
+
+/// Eager data that one gate may have underway without the receiver having asked for it, in bytes;
+/// past that, messages are announced first.
+pub const EAGER_CREDIT_BYTES: usize = 4 << 20;
+
+/// What one eager message takes from the credit beside its payload, in bytes: about what it costs
+/// the receiver to keep it.
+pub const EAGER_MESSAGE_COST: usize = 64;
+
+const _: () = assert!(EAGER_CREDIT_BYTES > 64 * EAGER_MESSAGE_COST);

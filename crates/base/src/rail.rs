@@ -1,0 +1,23 @@
+//! What a driver declares about its rail, as data.
+
+/// Capabilities and expected performance of one rail. Strategies see this, never a technology.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RailProfile {
+    /// A name for people, such as `shm` or `tcp:eth0`.
+    pub name: String,
+    /// The longest packet that the packet track takes, in bytes.
+    pub packet_bytes_max: usize,
+    /// Messages up to this many bytes are sent eagerly on this rail.
+    pub eager_bytes_max: usize,
+    /// Whether the receiver can fetch the sender's memory by itself over this rail.
+    pub fetches: bool,
+    /// Below this many bytes per segment on average, packing first is cheaper than fetching
+    /// segment by segment.
+    pub fetch_segment_bytes_min: usize,
+    /// The time that one small packet takes, in nanoseconds.
+    pub latency_ns: u64,
+    /// What the rail carries, in bytes per microsecond (megabytes per second).
+    pub bandwidth_bytes_per_us: u64,
+    /// Whether packets of one gate arrive in the order in which they were posted.
+    pub ordered: bool,
+}

@@ -1,0 +1,212 @@
+//! A message's buffer: contiguous, or laid out by a datatype.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::copy::Memory;
+use crate::scratch::Scratch;
+
+/// A run of bytes at a displacement from a buffer's base, both in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where the run begins, relative to the base; may be negative.
+    pub displacement: isize,
+    /// How many bytes it has.
+    pub length: usize,
+}
+
+/// How the bytes of one element lie around a base address, and how elements follow each other.
+///
+/// "Packed offset" counts bytes of data, in the order of the type map, from the first byte of the
+/// first of `count` elements. All methods can start and stop at any packed offset, also in the
+/// middle of a basic element, and cost at most O(log n) to get there.
+pub trait Layout: Send + Sync + fmt::Debug {
+    /// Bytes of data in one element.
+    fn size(&self) -> usize;
+
+    /// The range of displacements that `count` elements touch: lowest byte, one past the highest.
+    /// (0, 0) when they touch nothing.
+    fn bounds(&self, count: usize) -> (isize, isize);
+
+    /// How many maximal runs of bytes `count` elements have (an upper bound).
+    fn segment_count(&self, count: usize) -> usize;
+
+    /// Calls `each` on successive runs from packed offset `offset` on, until `length` bytes are
+    /// covered or `each` returns false. Runs are never empty, and never longer than what is left.
+    fn segments(
+        &self,
+        count: usize,
+        offset: usize,
+        length: usize,
+        each: &mut dyn FnMut(Segment) -> bool,
+    );
+
+    /// Copies the packed bytes `offset .. offset + out.len()` of `count` elements at `memory`.
+    fn pack(&self, memory: &Memory, count: usize, offset: usize, out: &mut [u8]);
+
+    /// Copies `data` to where the packed bytes `offset .. offset + data.len()` lie in `memory`.
+    fn unpack(&self, memory: &Memory, count: usize, offset: usize, data: &[u8]);
+}
+
+/// The memory of one message, to be read when it is sent and written when it is received.
+///
+/// Offsets are packed offsets; [`Buffer::len`] is the number of bytes of data.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    memory: Memory,
+    length: usize,
+    shape: Option<Shape>,
+    /// Keeps memory of our own alive; the program's memory is kept by the program.
+    _owner: Option<Arc<Scratch>>,
+}
+
+#[derive(Clone, Debug)]
+struct Shape {
+    layout: Arc<dyn Layout>,
+    count: usize,
+}
+
+// SAFETY: a buffer is a bounded pointer whose constructor vouched that nobody else touches the
+// bytes meanwhile; it has no tie to the thread that made it.
+unsafe impl Send for Buffer {}
+
+impl Buffer {
+    /// The `length` bytes at `base`.
+    ///
+    /// # Safety
+    /// As for [`Memory::new`] with displacements `0..length`, for as long as the buffer is used.
+    #[inline]
+    pub unsafe fn contiguous(base: *mut u8, length: usize) -> Self {
+        // SAFETY: passed on to the caller.
+        let memory = unsafe { Memory::new(base, 0, length as isize) };
+        Self { memory, length, shape: None, _owner: None }
+    }
+
+    /// `count` elements of `layout` around `base`.
+    ///
+    /// # Safety
+    /// As for [`Memory::new`] with the displacements of `layout.bounds(count)`, for as long as the
+    /// buffer is used.
+    pub unsafe fn laid_out(base: *mut u8, layout: Arc<dyn Layout>, count: usize) -> Self {
+        let (low, high) = layout.bounds(count);
+        // SAFETY: passed on to the caller.
+        let memory = unsafe { Memory::new(base, low, high) };
+        let length = layout.size() * count;
+        Self { memory, length, shape: Some(Shape { layout, count }), _owner: None }
+    }
+
+    /// A buffer without bytes.
+    pub fn empty() -> Self {
+        // SAFETY: the range is empty, so nothing is ever touched.
+        unsafe { Self::contiguous(std::ptr::NonNull::dangling().as_ptr(), 0) }
+    }
+
+    /// The bytes `offset .. offset + length` of memory of our own.
+    ///
+    /// # Panics
+    /// If the range leaves the memory.
+    pub fn of_scratch(scratch: &Arc<Scratch>, offset: usize, length: usize) -> Self {
+        let memory = scratch.memory(offset, length);
+        Self { memory, length, shape: None, _owner: Some(Arc::clone(scratch)) }
+    }
+
+    /// `count` elements of `layout` around the byte `origin` of memory of our own.
+    ///
+    /// # Panics
+    /// If the elements leave the memory.
+    pub fn laid_out_in_scratch(
+        scratch: &Arc<Scratch>,
+        origin: isize,
+        layout: Arc<dyn Layout>,
+        count: usize,
+    ) -> Self {
+        let (low, high) = layout.bounds(count);
+        let memory = scratch.memory_around(origin, low, high);
+        let length = layout.size() * count;
+        let shape = Some(Shape { layout, count });
+        Self { memory, length, shape, _owner: Some(Arc::clone(scratch)) }
+    }
+
+    /// Bytes of data.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is no data at all.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether all data lies in one run.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.shape.is_none()
+    }
+
+    /// How many runs of bytes the data lies in (an upper bound).
+    pub fn segment_count(&self) -> usize {
+        self.shape.as_ref().map_or(1, |shape| shape.layout.segment_count(shape.count))
+    }
+
+    /// Reads the packed bytes `offset .. offset + out.len()`.
+    #[inline]
+    pub fn read(&self, offset: usize, out: &mut [u8]) {
+        match &self.shape {
+            None => self.memory.read(offset as isize, out),
+            Some(shape) => shape.layout.pack(&self.memory, shape.count, offset, out),
+        }
+    }
+
+    /// Writes `data` to the packed bytes `offset .. offset + data.len()`.
+    #[inline]
+    pub fn write(&self, offset: usize, data: &[u8]) {
+        match &self.shape {
+            None => self.memory.write(offset as isize, data),
+            Some(shape) => shape.layout.unpack(&self.memory, shape.count, offset, data),
+        }
+    }
+
+    /// Calls `each` with the address and length of successive runs of the packed bytes
+    /// `offset .. offset + length`, until all are covered or `each` returns false.
+    pub fn runs(&self, offset: usize, length: usize, each: &mut dyn FnMut(usize, usize) -> bool) {
+        if length == 0 {
+            return;
+        }
+        match &self.shape {
+            None => {
+                each(self.memory.address(offset as isize), length);
+            }
+            Some(shape) => {
+                let memory = &self.memory;
+                shape.layout.segments(shape.count, offset, length, &mut |segment| {
+                    each(memory.address(segment.displacement), segment.length)
+                });
+            }
+        }
+    }
+
+    /// Copies all data to `to`, which may be laid out otherwise, and returns how many bytes were
+    /// copied: the shorter of the two lengths.
+    pub fn copy_to(&self, to: &Buffer) -> usize {
+        let length = self.length.min(to.length);
+        match (&self.shape, &to.shape) {
+            (None, None) => self.memory.copy_to(0, &to.memory, 0, length),
+            _ => {
+                let mut piece = [0; COPY_PIECE_BYTES];
+                let mut done = 0;
+                while done < length {
+                    let part = &mut piece[..COPY_PIECE_BYTES.min(length - done)];
+                    self.read(done, part);
+                    to.write(done, part);
+                    done += part.len();
+                }
+            }
+        }
+        length
+    }
+}
+
+/// Copies between two layouts go through a piece of the stack of this size, in bytes.
+const COPY_PIECE_BYTES: usize = 4096;

@@ -1,0 +1,190 @@
+//! Bounded access to foreign memory, and the copy kernels.
+
+use std::ptr;
+
+/// A base address with the range of displacements around it that may be touched.
+///
+/// Displacements are in bytes and may be negative, as those of MPI datatypes.
+/// Every method checks its range; a violation is a bug of the caller and panics.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    base: *mut u8,
+    low: isize,
+    high: isize,
+}
+
+impl Memory {
+    /// Memory around `base` from displacement `low` up to, not including, `high`.
+    ///
+    /// # Safety
+    /// - Every byte at `base + low .. base + high` that is later read is readable, and every byte
+    ///   that is later written is writable, for as long as this value or a copy of it is used.
+    /// - Nobody else writes those bytes meanwhile (the rule that MPI sets for buffers in use).
+    pub unsafe fn new(base: *mut u8, low: isize, high: isize) -> Self {
+        Self { base, low, high: high.max(low) }
+    }
+
+    /// The address at `displacement`.
+    pub fn address(&self, displacement: isize) -> usize {
+        self.base.wrapping_offset(displacement) as usize
+    }
+
+    /// Copies `out.len()` bytes from `displacement`.
+    #[inline]
+    pub fn read(&self, displacement: isize, out: &mut [u8]) {
+        let from = self.checked(displacement, out.len());
+        // SAFETY:
+        // - `checked` keeps the source inside the range that `new`'s caller vouched for.
+        // - `out` is exclusively ours, so the two cannot overlap.
+        unsafe { ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) }
+    }
+
+    /// Copies `data` to `displacement`.
+    #[inline]
+    pub fn write(&self, displacement: isize, data: &[u8]) {
+        let to = self.checked(displacement, data.len());
+        // SAFETY:
+        // - `checked` keeps the destination inside the range that `new`'s caller vouched for.
+        // - `data` is a shared borrow, which nobody may write, so the two cannot overlap.
+        unsafe { ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) }
+    }
+
+    /// Copies `length` bytes from `displacement` here to `to` in `other`; the two may overlap.
+    pub fn copy_to(&self, displacement: isize, other: &Memory, to: isize, length: usize) {
+        let from = self.checked(displacement, length);
+        let to = other.checked(to, length);
+        // SAFETY: both ranges were checked against what their constructors vouched for;
+        // `ptr::copy` allows overlap.
+        unsafe { ptr::copy(from, to, length) }
+    }
+
+    /// Gathers equal blocks at a constant stride into `out`, whose length is a multiple of
+    /// `block`: block `i` is read from `displacement + i * stride`.
+    pub fn gather(&self, displacement: isize, stride: isize, block: usize, out: &mut [u8]) {
+        let count = out.len() / block.max(1);
+        if count == 0 {
+            return;
+        }
+        let from = self.checked_strided(displacement, stride, block, count);
+        // SAFETY:
+        // - `checked_strided` checked the first and the last block, hence all of them.
+        // - `out` holds `count` blocks and is exclusively ours.
+        unsafe { copy_strided(from, stride, out.as_mut_ptr(), block as isize, block, count) }
+    }
+
+    /// Scatters `data`, whose length is a multiple of `block`, into equal blocks at a constant
+    /// stride: block `i` is written to `displacement + i * stride`.
+    pub fn scatter(&self, displacement: isize, stride: isize, block: usize, data: &[u8]) {
+        let count = data.len() / block.max(1);
+        if count == 0 {
+            return;
+        }
+        let to = self.checked_strided(displacement, stride, block, count);
+        // SAFETY:
+        // - `checked_strided` checked the first and the last block, hence all of them.
+        // - `data` holds `count` blocks, and being borrowed cannot overlap what we write.
+        unsafe { copy_strided(data.as_ptr(), block as isize, to, stride, block, count) }
+    }
+
+    #[inline]
+    fn checked(&self, displacement: isize, length: usize) -> *mut u8 {
+        let inside = displacement >= self.low
+            && length as isize >= 0
+            && displacement.checked_add(length as isize).is_some_and(|end| end <= self.high);
+        if !inside && length > 0 {
+            outside(displacement, length, self.low, self.high);
+        }
+        self.base.wrapping_offset(displacement)
+    }
+
+    fn checked_strided(&self, first: isize, stride: isize, block: usize, count: usize) -> *mut u8 {
+        let last = (count as isize - 1)
+            .checked_mul(stride)
+            .and_then(|distance| distance.checked_add(first));
+        let Some(last) = last else { outside(first, block, self.low, self.high) };
+        self.checked(last, block);
+        self.checked(first, block)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn outside(displacement: isize, length: usize, low: isize, high: isize) -> ! {
+    panic!("{length} bytes at displacement {displacement} leave the buffer ({low}..{high})")
+}
+
+/// Copies `count` blocks of `block` bytes between two strided places.
+///
+/// # Safety
+/// All blocks are readable at the source and writable at the destination, without overlap.
+unsafe fn copy_strided(
+    from: *const u8,
+    from_stride: isize,
+    to: *mut u8,
+    to_stride: isize,
+    block: usize,
+    count: usize,
+) {
+    macro_rules! blocks_of {
+        ($word:ty) => {
+            for i in 0..count as isize {
+                // SAFETY: the caller vouches for block `i` on both sides; unaligned access is
+                // asked for explicitly.
+                unsafe {
+                    let word = ptr::read_unaligned(from.offset(i * from_stride).cast::<$word>());
+                    ptr::write_unaligned(to.offset(i * to_stride).cast::<$word>(), word);
+                }
+            }
+        };
+    }
+    match block {
+        1 => blocks_of!(u8),
+        2 => blocks_of!(u16),
+        4 => blocks_of!(u32),
+        8 => blocks_of!(u64),
+        16 => blocks_of!(u128),
+        _ => {
+            for i in 0..count as isize {
+                // SAFETY: the caller vouches for block `i` on both sides, without overlap.
+                unsafe {
+                    ptr::copy_nonoverlapping(
+                        from.offset(i * from_stride),
+                        to.offset(i * to_stride),
+                        block,
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn over(bytes: &mut [u8]) -> Memory {
+        // SAFETY: the slice outlives the value in these tests, and is touched only through it.
+        unsafe { Memory::new(bytes.as_mut_ptr(), 0, bytes.len() as isize) }
+    }
+
+    #[test]
+    fn gather_and_scatter_are_inverse() {
+        for block in [1, 2, 3, 4, 8, 16, 24] {
+            let mut source: Vec<u8> = (0..255).collect();
+            let mut packed = vec![0; block * 5];
+            over(&mut source).gather(2, 32, block, &mut packed);
+            let mut copy = vec![0; 255];
+            over(&mut copy).scatter(2, 32, block, &packed);
+            for i in 0..5 {
+                let at = 2 + i * 32;
+                assert_eq!(copy[at..at + block], source[at..at + block]);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "leave the buffer")]
+    fn reading_past_the_end_is_refused() {
+        over(&mut [0; 8]).read(4, &mut [0; 5]);
+    }
+}
