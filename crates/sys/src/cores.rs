@@ -1,0 +1,85 @@
+//! Which processor cores this process may use, and giving one up for a moment.
+
+use std::fs;
+use std::mem;
+
+/// How many cores this process can keep busy at once: those that its affinity mask (which
+/// includes the cpuset) allows, or fewer when a cgroup grants less processor time. At least 1.
+pub fn usable() -> usize {
+    let allowed = allowed().len().max(1);
+    match quota() {
+        Some(cores) => allowed.min(cores.max(1)),
+        None => allowed,
+    }
+}
+
+/// The numbers of the cores that this process's affinity mask allows, in order.
+pub fn allowed() -> Vec<usize> {
+    let mut set = [0_u64; 128];
+    // SAFETY: the kernel writes at most the given number of bytes, all inside `set`.
+    let got = unsafe {
+        libc::sched_getaffinity(
+            0,
+            mem::size_of_val(&set),
+            set.as_mut_ptr().cast::<libc::cpu_set_t>(),
+        )
+    };
+    if got != 0 {
+        return Vec::new();
+    }
+    (0..set.len() * 64).filter(|core| set[core / 64] >> (core % 64) & 1 == 1).collect()
+}
+
+/// Gives the core to whoever else waits for it.
+pub fn yield_now() {
+    // SAFETY: takes nothing and touches no memory.
+    unsafe {
+        libc::sched_yield();
+    }
+}
+
+/// The cores' worth of time that the control groups of this process grant, rounded up, if any of
+/// them sets a limit.
+fn quota() -> Option<usize> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mut least = None;
+    let mut path = path.trim_end_matches('/').to_owned();
+    loop {
+        let limit = fs::read_to_string(format!("/sys/fs/cgroup{path}/cpu.max")).ok();
+        if let Some(cores) = limit.as_deref().and_then(cores_of_quota) {
+            least = Some(least.map_or(cores, |l: usize| l.min(cores)));
+        }
+        match path.rfind('/') {
+            Some(cut) => path.truncate(cut),
+            None => return least,
+        }
+    }
+}
+
+/// Reads "quota period" as written in cpu.max; "max" means that there is no limit.
+fn cores_of_quota(text: &str) -> Option<usize> {
+    let mut words = text.split_whitespace();
+    let quota: u64 = words.next()?.parse().ok()?;
+    let period: u64 = words.next()?.parse().ok()?;
+    (period > 0).then(|| quota.div_ceil(period) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_rounded_up_to_cores() {
+        assert_eq!(cores_of_quota("150000 100000\n"), Some(2));
+        assert_eq!(cores_of_quota("50000 100000"), Some(1));
+        assert_eq!(cores_of_quota("max 100000"), None);
+        assert_eq!(cores_of_quota(""), None);
+    }
+
+    #[test]
+    fn at_least_one_core_is_usable() {
+        assert!(usable() >= 1);
+        assert!(usable() <= allowed().len().max(1));
+    }
+}

@@ -1,0 +1,135 @@
+//! Shared memory: anonymous files (memfd) and their mappings.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::ptr::{self, NonNull};
+
+/// Creates an anonymous file of `length` zero bytes that has no name anywhere and goes away with
+/// its last user. `label` is what /proc shows.
+///
+/// The file cannot shrink afterwards, so that a mapping of it never faults.
+pub fn create_memory_file(label: &CStr, length: usize) -> io::Result<File> {
+    // SAFETY: `label` is a valid C string for the whole call.
+    let fd =
+        unsafe { libc::memfd_create(label.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+    crate::check(libc::c_long::from(fd))?;
+    // SAFETY: the descriptor was just created and nobody else owns it.
+    let file = unsafe { File::from_raw_fd(fd) };
+    file.set_len(length as u64)?;
+    // SAFETY: F_ADD_SEALS takes the descriptor, which is open, and an integer.
+    let sealed =
+        unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL) };
+    crate::check(libc::c_long::from(sealed))?;
+    Ok(file)
+}
+
+/// Whether `file` is an anonymous memory file that can never shrink below its present length.
+pub fn is_sealed_against_shrinking(file: &File) -> bool {
+    // SAFETY: F_GET_SEALS takes only the descriptor, which is open.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
+}
+
+/// A range of addresses over parts of a memory file, readable and writable, shared with every
+/// other process that maps the file. Unmapped when dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: a mapping is a range of addresses valid in every thread; what is read and written
+// through it is the duty of whoever does so.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; the methods only read the two fields.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `parts` of `file`, each (offset, length) in bytes and whole pages, one after another.
+    /// A part may appear twice: its bytes are then seen at both places.
+    pub fn new(file: &File, parts: &[(usize, usize)]) -> io::Result<Self> {
+        let length = parts.iter().map(|part| part.1).sum();
+        // SAFETY: asks for fresh addresses; nothing that exists is touched.
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                length,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast::<u8>())
+            .ok_or_else(|| io::Error::other("mmap gave address zero"))?;
+        let mapping = Self { base, length };
+        let mut at = 0;
+        for &(offset, part_length) in parts {
+            // SAFETY: replaces a range inside the reservation that was just made and that only
+            // this function knows.
+            let mapped = unsafe {
+                libc::mmap(
+                    mapping.base.as_ptr().add(at).cast(),
+                    part_length,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_SHARED | libc::MAP_FIXED,
+                    file.as_raw_fd(),
+                    offset as libc::off_t,
+                )
+            };
+            if mapped == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            at += part_length;
+        }
+        Ok(mapping)
+    }
+
+    /// The first address.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// How many bytes are mapped.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether nothing is mapped.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `new` and nobody may use it after the mapping's end.
+        unsafe {
+            libc::munmap(self.base.as_ptr().cast(), self.length);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_mapped_twice_shows_the_same_bytes() {
+        let file = create_memory_file(c"test", 8192).unwrap();
+        assert!(is_sealed_against_shrinking(&file));
+        let mapping = Mapping::new(&file, &[(0, 4096), (4096, 4096), (4096, 4096)]).unwrap();
+        let base = mapping.base().as_ptr();
+        // SAFETY: all three places lie inside the mapping, which only this test uses.
+        unsafe {
+            base.add(4096).write(7);
+            assert_eq!(base.add(8192).read_volatile(), 7);
+            assert_eq!(base.read_volatile(), 0);
+        }
+    }
+}
