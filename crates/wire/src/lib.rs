@@ -1,1 +1,34 @@
-//! Packet records: checked views and emit.
+//! Packet records: what travels between two engines.
+//!
+//! A packet is a sequence of records. Each begins with 16 bytes (kind, flags, length of the
+//! payload, three words), perhaps followed by a body of fixed size, then the payload, then padding
+//! to a multiple of 8 bytes. A record describes itself completely, so any record can travel in any
+//! packet, on any rail, in any order. All numbers are little-endian. `docs/wire.md` has the tables.
+//!
+//! [`Record`] is the representation; [`Record::emit`] writes one, [`Records`] reads a packet and
+//! refuses what is malformed. No I/O, no unsafe code.
+
+#![forbid(unsafe_code)]
+
+mod layout;
+mod record;
+
+pub use record::{Envelope, FlowLabel, Malformed, Record, Records, RemoteMemory, message_header};
+
+/// The version of this format; peers must agree on it before the first packet.
+pub const VERSION: u32 = 1;
+
+/// Bytes of a record that carries a short message with an agreed flow, without its payload.
+pub const MESSAGE_HEADER_BYTES: usize = 16;
+
+/// The longest payload that one record carries, in bytes.
+pub const PAYLOAD_BYTES_MAX: usize = u16::MAX as usize - 7;
+
+/// The longest header of any record: what must be left in a packet beside the payload.
+pub const HEADER_BYTES_MAX: usize = 80;
+
+/// The bytes that a record of `header` and `payload` bytes takes in a packet.
+#[inline]
+pub fn padded(header: usize, payload: usize) -> usize {
+    (header + payload).next_multiple_of(8)
+}

@@ -1,0 +1,401 @@
+//! The records: representation, emit, checked parse.
+
+use std::fmt;
+
+use base::ContextId;
+
+use crate::layout::*;
+use crate::{MESSAGE_HEADER_BYTES, padded};
+
+/// How a record names the flow that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowLabel {
+    /// The number that the receiver gave to the flow.
+    Agreed(u32),
+    /// The receiver has not given a number yet: the whole name of the flow.
+    New {
+        /// The message space.
+        context: ContextId,
+        /// The sender's rank in it.
+        source: u32,
+    },
+}
+
+/// What matching needs to know of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The flow.
+    pub flow: FlowLabel,
+    /// The tag, at least 0.
+    pub tag: i32,
+    /// The message's number in its flow, counted from 0, modulo 2^32.
+    pub sequence: u32,
+}
+
+/// Memory of the sender that the receiver may fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteMemory {
+    /// How many runs of bytes the data lies in. 1: `address` is where it is. More: `address` is
+    /// where a table of them is, each as address and length, 8 bytes each.
+    pub runs: u32,
+    /// The address in the sender's memory.
+    pub address: u64,
+}
+
+/// One record of a packet. Requests are named by numbers that mean something only to the process
+/// that made them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// A whole message, sent without asking.
+    Message {
+        /// What matching needs.
+        envelope: Envelope,
+        /// The sender's request, which waits until the message is matched, if it does.
+        synchronous: Option<u64>,
+        /// The data.
+        payload: &'a [u8],
+    },
+    /// A message whose data stays with the sender until the receiver fetches or grants it.
+    Announce {
+        /// What matching needs.
+        envelope: Envelope,
+        /// The sender's request.
+        request: u64,
+        /// The message's length in bytes.
+        length: u64,
+        /// Where the receiver can fetch the data, if it can.
+        memory: Option<RemoteMemory>,
+    },
+    /// The receiver is ready for the data of an announced message.
+    Grant {
+        /// The sender's request.
+        request: u64,
+        /// The receiver's request, which the data shall name.
+        receiver: u64,
+        /// How many bytes, from the first, are wanted.
+        length: u64,
+    },
+    /// A part of a granted message.
+    Data {
+        /// The receiver's request.
+        receiver: u64,
+        /// Where the part begins in the message, in bytes.
+        offset: u64,
+        /// The data.
+        payload: &'a [u8],
+    },
+    /// The receiver needs nothing more of a message: it was fetched, or, if synchronous, matched.
+    Finished {
+        /// The sender's request.
+        request: u64,
+    },
+    /// The receiver has made use of eager data, so that the sender may send as much again.
+    Credit {
+        /// How many bytes.
+        bytes: u32,
+    },
+    /// The receiver gives a flow a number.
+    Flow {
+        /// The message space; the flow is that from the process which gets this record.
+        context: ContextId,
+        /// The number.
+        number: u32,
+    },
+    /// The sender wants to withdraw a message.
+    Cancel {
+        /// The sender's request.
+        request: u64,
+    },
+    /// The answer to `Cancel`.
+    CancelReply {
+        /// The sender's request.
+        request: u64,
+        /// Whether the message was withdrawn; otherwise it had been matched.
+        withdrawn: bool,
+    },
+}
+
+/// Writes the header of a message with an agreed flow, which [`MESSAGE_HEADER_BYTES`] bytes hold;
+/// the payload follows it.
+#[inline]
+pub fn message_header(out: &mut [u8], flow: u32, tag: i32, sequence: u32, payload: usize) {
+    put_header(out, KIND_MESSAGE, 0, payload, [flow, tag as u32, sequence]);
+}
+
+impl Record<'_> {
+    /// Bytes before the payload.
+    pub fn header_len(&self) -> usize {
+        let flow_bytes = |envelope: &Envelope| match envelope.flow {
+            FlowLabel::Agreed(_) => 0,
+            FlowLabel::New { .. } => NEW_FLOW_BYTES,
+        };
+        MESSAGE_HEADER_BYTES
+            + match self {
+                Record::Message { envelope, synchronous, .. } => {
+                    flow_bytes(envelope) + synchronous.map_or(0, |_| SYNCHRONOUS_BYTES)
+                }
+                Record::Announce { envelope, .. } => flow_bytes(envelope) + ANNOUNCE_BYTES,
+                Record::Grant { .. } => 16,
+                Record::Data { .. } => 8,
+                _ => 0,
+            }
+    }
+
+    /// Bytes that the record takes in a packet.
+    pub fn buffer_len(&self) -> usize {
+        padded(self.header_len(), self.payload().len())
+    }
+
+    /// Writes the record to the beginning of `out` and returns how many bytes it took.
+    ///
+    /// # Panics
+    /// If `out` is shorter than [`Record::buffer_len`] or the payload longer than
+    /// [`crate::PAYLOAD_BYTES_MAX`].
+    pub fn emit(&self, out: &mut [u8]) -> usize {
+        let header = self.emit_header(out, self.payload().len());
+        out[header..header + self.payload().len()].copy_from_slice(self.payload());
+        self.buffer_len()
+    }
+
+    /// Writes everything but the payload, for which `payload` bytes are declared, and returns
+    /// where the payload shall begin: the caller fills it in place.
+    pub fn emit_header(&self, out: &mut [u8], payload: usize) -> usize {
+        assert!(payload <= crate::PAYLOAD_BYTES_MAX, "a payload of {payload} bytes is too long");
+        let halves = |value: u64| [value as u32, (value >> 32) as u32];
+        match *self {
+            Record::Message { envelope, synchronous, .. } => {
+                let flags = synchronous.map_or(0, |_| FLAG_SYNCHRONOUS);
+                let mut at = put_envelope(out, KIND_MESSAGE, flags, payload, envelope);
+                if let Some(request) = synchronous {
+                    put_u64(out, at, request);
+                    at += SYNCHRONOUS_BYTES;
+                }
+                at
+            }
+            Record::Announce { envelope, request, length, memory } => {
+                let flags = memory.map_or(0, |_| FLAG_FETCHABLE);
+                let at = put_envelope(out, KIND_ANNOUNCE, flags, 0, envelope);
+                let memory = memory.unwrap_or(RemoteMemory { runs: 0, address: 0 });
+                put_u64(out, at, request);
+                put_u64(out, at + 8, length);
+                put_u64(out, at + 16, memory.address);
+                put_u64(out, at + 24, u64::from(memory.runs));
+                at + ANNOUNCE_BYTES
+            }
+            Record::Grant { request, receiver, length } => {
+                let [low, high] = halves(request);
+                put_header(out, KIND_GRANT, 0, 0, [low, high, 0]);
+                put_u64(out, 16, receiver);
+                put_u64(out, 24, length);
+                32
+            }
+            Record::Data { receiver, offset, .. } => {
+                let [low, high] = halves(receiver);
+                put_header(out, KIND_DATA, 0, payload, [low, high, 0]);
+                put_u64(out, 16, offset);
+                24
+            }
+            Record::Finished { request } => {
+                let [low, high] = halves(request);
+                put_header(out, KIND_FINISHED, 0, 0, [low, high, 0]);
+                16
+            }
+            Record::Credit { bytes } => {
+                put_header(out, KIND_CREDIT, 0, 0, [bytes, 0, 0]);
+                16
+            }
+            Record::Flow { context, number } => {
+                let [low, high] = halves(context.0);
+                put_header(out, KIND_FLOW, 0, 0, [low, high, number]);
+                16
+            }
+            Record::Cancel { request } => {
+                let [low, high] = halves(request);
+                put_header(out, KIND_CANCEL, 0, 0, [low, high, 0]);
+                16
+            }
+            Record::CancelReply { request, withdrawn } => {
+                let [low, high] = halves(request);
+                let flags = if withdrawn { FLAG_WITHDRAWN } else { 0 };
+                put_header(out, KIND_CANCEL_REPLY, flags, 0, [low, high, 0]);
+                16
+            }
+        }
+    }
+
+    fn payload(&self) -> &[u8] {
+        match self {
+            Record::Message { payload, .. } | Record::Data { payload, .. } => payload,
+            _ => &[],
+        }
+    }
+}
+
+fn put_envelope(out: &mut [u8], kind: u8, flags: u8, payload: usize, envelope: Envelope) -> usize {
+    let words = |flow| [flow, envelope.tag as u32, envelope.sequence];
+    match envelope.flow {
+        FlowLabel::Agreed(number) => {
+            put_header(out, kind, flags, payload, words(number));
+            MESSAGE_HEADER_BYTES
+        }
+        FlowLabel::New { context, source } => {
+            put_header(out, kind, flags | FLAG_NEW_FLOW, payload, words(0));
+            put_u64(out, MESSAGE_HEADER_BYTES, context.0);
+            put_u64(out, MESSAGE_HEADER_BYTES + 8, u64::from(source));
+            MESSAGE_HEADER_BYTES + NEW_FLOW_BYTES
+        }
+    }
+}
+
+/// A packet that no Combray engine of this version wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Where in the packet, in bytes.
+    pub offset: usize,
+    /// What is wrong there.
+    pub what: &'static str,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "malformed packet: {} at byte {}", self.what, self.offset)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Reads the records of a packet one after another; ends after the first error.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    packet: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Records<'a> {
+    /// The records of `packet`.
+    #[inline]
+    pub fn new(packet: &'a [u8]) -> Self {
+        Self { packet, at: 0 }
+    }
+
+    #[inline]
+    fn parse(&mut self) -> Result<Record<'a>, Malformed> {
+        let rest = &self.packet[self.at..];
+        let wrong = |what| Malformed { offset: self.at, what };
+        if rest.len() < MESSAGE_HEADER_BYTES {
+            return Err(wrong("a record is cut short"));
+        }
+        let flags = rest[FLAGS];
+        let payload_len = usize::from(u16_at(rest, PAYLOAD_LENGTH));
+        let (record, header) = match rest[KIND] {
+            KIND_MESSAGE => parse_message(rest, flags, payload_len),
+            KIND_ANNOUNCE => parse_announce(rest, flags),
+            kind => parse_control(rest, kind, flags, payload_len),
+        }
+        .map_err(wrong)?;
+        self.at += padded(header, payload_len);
+        if self.at > self.packet.len() {
+            return Err(Malformed { offset: self.at, what: "a record is cut short" });
+        }
+        Ok(record)
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, Malformed>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.packet.len() {
+            return None;
+        }
+        let record = self.parse();
+        if record.is_err() {
+            self.at = self.packet.len();
+        }
+        Some(record)
+    }
+}
+
+type Parsed<'a> = Result<(Record<'a>, usize), &'static str>;
+
+const CUT: &str = "a record is cut short";
+
+#[inline]
+fn parse_envelope(rest: &[u8], flags: u8) -> Result<(Envelope, usize), &'static str> {
+    let tag = u32_at(rest, WORD_B) as i32;
+    if tag < 0 {
+        return Err("a tag is negative");
+    }
+    let sequence = u32_at(rest, WORD_C);
+    if flags & FLAG_NEW_FLOW == 0 {
+        let flow = FlowLabel::Agreed(u32_at(rest, WORD_A));
+        return Ok((Envelope { flow, tag, sequence }, MESSAGE_HEADER_BYTES));
+    }
+    let header = MESSAGE_HEADER_BYTES + NEW_FLOW_BYTES;
+    if rest.len() < header {
+        return Err(CUT);
+    }
+    let context = ContextId(u64_at(rest, MESSAGE_HEADER_BYTES));
+    let source = u32::try_from(u64_at(rest, MESSAGE_HEADER_BYTES + 8));
+    let source = source.map_err(|_| "a rank is too large")?;
+    Ok((Envelope { flow: FlowLabel::New { context, source }, tag, sequence }, header))
+}
+
+#[inline]
+fn parse_message(rest: &[u8], flags: u8, payload_len: usize) -> Parsed<'_> {
+    let (envelope, mut header) = parse_envelope(rest, flags)?;
+    let mut synchronous = None;
+    if flags & FLAG_SYNCHRONOUS != 0 {
+        let bytes = rest.get(header..header + SYNCHRONOUS_BYTES).ok_or(CUT)?;
+        synchronous = Some(u64_at(bytes, 0));
+        header += SYNCHRONOUS_BYTES;
+    }
+    let payload = rest.get(header..header + payload_len).ok_or(CUT)?;
+    Ok((Record::Message { envelope, synchronous, payload }, header))
+}
+
+fn parse_announce(rest: &[u8], flags: u8) -> Parsed<'_> {
+    let (envelope, at) = parse_envelope(rest, flags)?;
+    let body = rest.get(at..at + ANNOUNCE_BYTES).ok_or(CUT)?;
+    let memory = if flags & FLAG_FETCHABLE == 0 {
+        None
+    } else {
+        let runs = u32::try_from(u64_at(body, 24)).map_err(|_| "too many runs")?;
+        if runs == 0 {
+            return Err("fetchable memory has no runs");
+        }
+        Some(RemoteMemory { runs, address: u64_at(body, 16) })
+    };
+    let record =
+        Record::Announce { envelope, request: u64_at(body, 0), length: u64_at(body, 8), memory };
+    Ok((record, at + ANNOUNCE_BYTES))
+}
+
+fn parse_control(rest: &[u8], kind: u8, flags: u8, payload_len: usize) -> Parsed<'_> {
+    let request = u64_at(rest, WORD_A.start);
+    let record = match kind {
+        KIND_GRANT => {
+            let body = rest.get(16..32).ok_or(CUT)?;
+            let (receiver, length) = (u64_at(body, 0), u64_at(body, 8));
+            return Ok((Record::Grant { request, receiver, length }, 32));
+        }
+        KIND_DATA => {
+            let offset = u64_at(rest.get(16..24).ok_or(CUT)?, 0);
+            let payload = rest.get(24..24 + payload_len).ok_or(CUT)?;
+            return Ok((Record::Data { receiver: request, offset, payload }, 24));
+        }
+        KIND_FINISHED => Record::Finished { request },
+        KIND_CREDIT => Record::Credit { bytes: u32_at(rest, WORD_A) },
+        KIND_FLOW => Record::Flow { context: ContextId(request), number: u32_at(rest, WORD_C) },
+        KIND_CANCEL => Record::Cancel { request },
+        KIND_CANCEL_REPLY => {
+            Record::CancelReply { request, withdrawn: flags & FLAG_WITHDRAWN != 0 }
+        }
+        _ => return Err("an unknown kind of record"),
+    };
+    if payload_len != 0 {
+        return Err("a control record has a payload");
+    }
+    Ok((record, MESSAGE_HEADER_BYTES))
+}
