@@ -1,0 +1,51 @@
+//! Who asks for a schedule, and where its input lies.
+
+use crate::schedule::Area;
+
+/// One process of those that take part in a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// Its rank in the communicator, below `size`.
+    pub rank: u32,
+    /// How many processes the communicator has, at least one.
+    pub size: u32,
+    /// Whether the processes of the communicator outnumber the cores that they may use, so that
+    /// each wait for a peer may have to wait for its turn on a core first. All members must be
+    /// told the same.
+    pub crowded: bool,
+}
+
+impl Member {
+    /// The member `distance` ranks above, beginning again at zero.
+    pub(crate) fn above(self, distance: u32) -> u32 {
+        let rank = u64::from(self.rank) + u64::from(distance);
+        (rank % u64::from(self.size)) as u32
+    }
+
+    /// The member `distance` ranks below, where `distance` is at most the size.
+    pub(crate) fn below(self, distance: u32) -> u32 {
+        self.above(self.size - distance)
+    }
+}
+
+/// Where the input of an operation lies.
+///
+/// In the operations with a root it matters at the root only; the others' input is where the
+/// standard puts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// In the send buffer.
+    SendBuffer,
+    /// In the receive buffer, which the result replaces (`MPI_IN_PLACE`, sections 6.2 and 6.9).
+    InPlace,
+}
+
+impl Input {
+    /// The area that holds the input of a member for whom this choice matters.
+    pub(crate) fn area(self) -> Area {
+        match self {
+            Input::SendBuffer => Area::Send,
+            Input::InPlace => Area::Receive,
+        }
+    }
+}

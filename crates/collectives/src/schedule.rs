@@ -1,0 +1,196 @@
+//! Schedules: what one process does in one collective operation.
+//!
+//! A schedule names blocks, never bytes: what a block is, is said by the algorithm's
+//! documentation and known to whoever executes it. So one schedule serves every buffer, and can
+//! be kept and executed again.
+
+/// What one process does in one collective operation: rounds, one after the other.
+///
+/// In a round all transfers are posted at once; when all of them are complete, the local steps
+/// are executed in order; then the next round begins. Transfers between the same two processes
+/// match in the order in which their schedules list them, so one tag is enough for an operation.
+///
+/// The transfers of a round never write a block that another transfer of the round reads or
+/// writes. Steps of several rounds lie in one list, so a schedule costs three allocations however
+/// many rounds it has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    transfers: Vec<Transfer>,
+    local: Vec<Local>,
+    /// Where each round ends in the two lists.
+    ends: Vec<RoundEnd>,
+    scratch_blocks: usize,
+}
+
+/// One round of a schedule, borrowed from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round<'schedule> {
+    /// Posted all at once.
+    pub transfers: &'schedule [Transfer],
+    /// Executed in order when all transfers of the round are complete.
+    pub local: &'schedule [Local],
+}
+
+/// One message. A transfer of zero blocks is a message without data: it is sent all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// Send the blocks at `from` to the process with rank `peer`.
+    Send {
+        /// Rank of the receiver in the communicator.
+        peer: u32,
+        /// What is sent.
+        from: Place,
+    },
+    /// Receive blocks from the process with rank `peer`.
+    Receive {
+        /// Rank of the sender in the communicator.
+        peer: u32,
+        /// Where the data goes.
+        into: Place,
+    },
+}
+
+/// One step that needs nobody else. Both places have the same number of blocks and do not overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Local {
+    /// Copy the blocks.
+    Copy {
+        /// What is copied.
+        from: Place,
+        /// Where it goes.
+        into: Place,
+    },
+    /// Combine the blocks one by one with the operation of the reduction, leaving `from` as it is.
+    Reduce {
+        /// One operand.
+        from: Place,
+        /// The other operand; the result replaces it.
+        into: Place,
+        /// Which of the two is the left operand. A commutative operation may ignore it. With
+        /// [`Operand::From`] this is the convention of the functions that programs give to
+        /// `MPI_Op_create` (`from` is their `invec`); [`Operand::Into`] is the rare case, where
+        /// a function that does not commute needs a copy of an operand.
+        first: Operand,
+    },
+}
+
+/// One of the two operands of [`Local::Reduce`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// The operand at `from`.
+    From,
+    /// The operand at `into`.
+    Into,
+}
+
+/// `count` consecutive blocks of `area`, from block `first` on.
+///
+/// In the operations whose blocks have sizes of their own (the v- and w-forms) `count` is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The memory.
+    pub area: Area,
+    /// The number of the first block.
+    pub first: usize,
+    /// How many blocks.
+    pub count: usize,
+}
+
+/// The memories that a schedule works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Area {
+    /// The send buffer of the program: read only. Never named where the input is in place.
+    Send,
+    /// The receive buffer of the program (or the only buffer, as in a broadcast). Never named
+    /// where it is not significant: on the processes that are not the root.
+    Receive,
+    /// Memory of the execution: [`Schedule::scratch_blocks`] blocks, undefined at the beginning.
+    /// A block holds packed data of the size of a block of the program's buffers, or in a
+    /// reduction one element with its extent; in `alltoallv` scratch block `i` has the packed
+    /// size of block `i` of the receive buffer.
+    Scratch,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RoundEnd {
+    transfers: usize,
+    local: usize,
+}
+
+impl Schedule {
+    /// How many rounds there are; none where nothing has to be done.
+    pub fn round_count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Round `index`, counted from zero; none past the last one.
+    pub fn round(&self, index: usize) -> Option<Round<'_>> {
+        let end = self.ends.get(index)?;
+        let begin = match index {
+            0 => RoundEnd { transfers: 0, local: 0 },
+            _ => self.ends[index - 1],
+        };
+        Some(Round {
+            transfers: &self.transfers[begin.transfers..end.transfers],
+            local: &self.local[begin.local..end.local],
+        })
+    }
+
+    /// All rounds in order.
+    pub fn rounds(&self) -> impl Iterator<Item = Round<'_>> {
+        (0..self.round_count()).filter_map(|index| self.round(index))
+    }
+
+    /// How many blocks of scratch memory an execution needs.
+    pub fn scratch_blocks(&self) -> usize {
+        self.scratch_blocks
+    }
+
+    pub(crate) fn send(&mut self, peer: u32, from: Place) {
+        self.note(from);
+        self.transfers.push(Transfer::Send { peer, from });
+    }
+
+    pub(crate) fn receive(&mut self, peer: u32, into: Place) {
+        self.note(into);
+        self.transfers.push(Transfer::Receive { peer, into });
+    }
+
+    pub(crate) fn copy(&mut self, from: Place, into: Place) {
+        debug_assert_eq!(from.count, into.count);
+        self.note(from);
+        self.note(into);
+        self.local.push(Local::Copy { from, into });
+    }
+
+    pub(crate) fn reduce(&mut self, from: Place, into: Place, first: Operand) {
+        debug_assert_eq!(from.count, into.count);
+        self.note(from);
+        self.note(into);
+        self.local.push(Local::Reduce { from, into, first });
+    }
+
+    /// Closes the round; one without any step vanishes.
+    pub(crate) fn end_round(&mut self) {
+        let end = RoundEnd { transfers: self.transfers.len(), local: self.local.len() };
+        if self.ends.last().copied().unwrap_or(RoundEnd { transfers: 0, local: 0 }) != end {
+            self.ends.push(end);
+        }
+    }
+
+    /// Keeps the count of scratch blocks: one past the highest that is named.
+    fn note(&mut self, place: Place) {
+        if place.area == Area::Scratch {
+            self.scratch_blocks = self.scratch_blocks.max(place.first + place.count);
+        }
+    }
+}
+
+impl Place {
+    pub(crate) const fn new(area: Area, first: usize, count: usize) -> Self {
+        Self { area, first, count }
+    }
+
+    /// No blocks: what a message without data carries.
+    pub(crate) const NOTHING: Self = Self::new(Area::Scratch, 0, 0);
+}
