@@ -14,7 +14,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
         tv_sec: t.as_secs() as libc::time_t,
         tv_nsec: libc::c_long::from(t.subsec_nanos() as i32),
     });
-    let limit = limit.as_ref().map_or(ptr::null(), |t| ptr::from_ref(t));
+    let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY:
     // - `word` is a valid, aligned 32-bit word for the whole call (it is borrowed).
     // - `limit` is null or points to a timespec that outlives the call.

@@ -32,8 +32,8 @@ pub fn is_sealed_against_shrinking(file: &File) -> bool {
     seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
 }
 
-/// A range of addresses over parts of a memory file, readable and writable, shared with every
-/// other process that maps the file. Unmapped when dropped.
+/// A range of addresses over a memory file, readable and writable, shared with every other process
+/// that maps the file. Unmapped when dropped.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
@@ -47,47 +47,25 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `parts` of `file`, each (offset, length) in bytes and whole pages, one after another.
-    /// A part may appear twice: its bytes are then seen at both places.
-    pub fn new(file: &File, parts: &[(usize, usize)]) -> io::Result<Self> {
-        let length = parts.iter().map(|part| part.1).sum();
+    /// Maps the first `length` bytes of `file`.
+    pub fn new(file: &File, length: usize) -> io::Result<Self> {
         // SAFETY: asks for fresh addresses; nothing that exists is touched.
         let base = unsafe {
             libc::mmap(
                 ptr::null_mut(),
                 length,
-                libc::PROT_NONE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
                 0,
             )
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let base = NonNull::new(base.cast::<u8>())
-            .ok_or_else(|| io::Error::other("mmap gave address zero"))?;
-        let mapping = Self { base, length };
-        let mut at = 0;
-        for &(offset, part_length) in parts {
-            // SAFETY: replaces a range inside the reservation that was just made and that only
-            // this function knows.
-            let mapped = unsafe {
-                libc::mmap(
-                    mapping.base.as_ptr().add(at).cast(),
-                    part_length,
-                    libc::PROT_READ | libc::PROT_WRITE,
-                    libc::MAP_SHARED | libc::MAP_FIXED,
-                    file.as_raw_fd(),
-                    offset as libc::off_t,
-                )
-            };
-            if mapped == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            at += part_length;
-        }
-        Ok(mapping)
+        let base = NonNull::new(base.cast::<u8>());
+        let base = base.ok_or_else(|| io::Error::other("mmap gave address zero"))?;
+        Ok(Self { base, length })
     }
 
     /// The first address.
@@ -120,16 +98,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_mapped_twice_shows_the_same_bytes() {
-        let file = create_memory_file(c"test", 8192).unwrap();
+    fn two_mappings_of_a_file_show_the_same_bytes() {
+        let file = create_memory_file(c"test", 4096).unwrap();
         assert!(is_sealed_against_shrinking(&file));
-        let mapping = Mapping::new(&file, &[(0, 4096), (4096, 4096), (4096, 4096)]).unwrap();
-        let base = mapping.base().as_ptr();
-        // SAFETY: all three places lie inside the mapping, which only this test uses.
+        assert!(file.set_len(10).is_err());
+        let one = Mapping::new(&file, 4096).unwrap();
+        let other = Mapping::new(&file, 4096).unwrap();
+        // SAFETY: both addresses lie inside mappings that only this test uses.
         unsafe {
-            base.add(4096).write(7);
-            assert_eq!(base.add(8192).read_volatile(), 7);
-            assert_eq!(base.read_volatile(), 0);
+            one.base().as_ptr().add(100).write_volatile(7);
+            assert_eq!(other.base().as_ptr().add(100).read_volatile(), 7);
         }
     }
 }

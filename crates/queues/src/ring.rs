@@ -1,0 +1,392 @@
+//! A ring of packets with many producers and one consumer.
+//!
+//! The ring is an array of 64-byte lines. A packet takes consecutive lines; the first 8 bytes of
+//! its first line are its header, one atomic word that publishes it: lap, sender, length. A short
+//! packet thus moves from one core to another as a single cache line.
+//!
+//! - Producers reserve lines by advancing `tail` (compare and swap), fill them, and publish by
+//!   storing the header. They look at `head` only when their copy of it says that there is no room.
+//! - The consumer finds the next packet by looking at the line where it must begin: its header
+//!   carries the current lap. It publishes `head` once per eighth of the ring only.
+//! - A header is told from stale bytes: every line that was inside a packet, not at its beginning,
+//!   is cleared by the consumer; every line at a beginning holds an older lap.
+//! - A packet that would not fit before the end leaves the last lines to a filler.
+//!
+//! A producer that stops between reserving and publishing holds up those behind it, for as long
+//! as a copy of one packet takes; its death ends the job. This is the price of one queue per
+//! receiver instead of one per pair of processes, which would have to be polled one by one.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a line.
+pub const LINE_BYTES: usize = 64;
+
+/// Bytes of the header at the beginning of a packet's first line.
+pub const HEADER_BYTES: usize = 8;
+
+/// The longest packet, in bytes, that a ring of `lines` lines surely takes when it is empty.
+pub const fn packet_bytes_max(lines: usize) -> usize {
+    // A packet may need as many filler lines again, and an eighth of the ring may be consumed
+    // without being published yet.
+    (lines - lines / PUBLICATIONS_PER_LAP) / 2 * LINE_BYTES - HEADER_BYTES
+}
+
+/// Bytes of memory that a ring of `lines` lines takes.
+pub const fn memory_bytes(lines: usize) -> usize {
+    size_of::<Control>() + lines * LINE_BYTES
+}
+
+const PUBLICATIONS_PER_LAP: usize = 8;
+
+/// What producers and consumer share besides the lines; all zero in a new ring.
+#[repr(C)]
+struct Control {
+    /// Lines consumed since the beginning. Written by the consumer (release, after it has read
+    /// and cleared them), read by producers (acquire, before they write them again).
+    head: AtomicU64,
+    _keep_apart: [u64; 15],
+    /// Lines reserved since the beginning. Advanced by producers; it orders nothing by itself.
+    tail: AtomicU64,
+    _keep_lines_apart: [u64; 15],
+}
+
+/// Where a ring lies.
+#[derive(Clone, Copy)]
+struct Place {
+    control: NonNull<Control>,
+    lines: NonNull<u8>,
+    mask: u64,
+    lap_shift: u32,
+}
+
+impl Place {
+    /// # Safety
+    /// As for [`Producer::new`].
+    unsafe fn new(memory: NonNull<u8>, lines: usize) -> Self {
+        assert!(lines.is_power_of_two() && lines >= 2 * PUBLICATIONS_PER_LAP);
+        assert!(memory.as_ptr().cast::<Control>().is_aligned());
+        let control = memory.cast::<Control>();
+        // SAFETY: the caller vouches for `memory_bytes(lines)` bytes, of which control is the
+        // first part.
+        let first_line = unsafe { control.add(1).cast::<u8>() };
+        let lap_shift = lines.trailing_zeros();
+        Self { control, lines: first_line, mask: lines as u64 - 1, lap_shift }
+    }
+
+    #[inline]
+    fn control(&self) -> &Control {
+        // SAFETY: `new`'s caller vouched for the memory as long as this value lives; the fields
+        // are atomics, so sharing is fine.
+        unsafe { self.control.as_ref() }
+    }
+
+    #[inline]
+    fn line(&self, number: u64) -> *mut u8 {
+        let index = (number & self.mask) as usize;
+        // SAFETY: the index is below the number of lines.
+        unsafe { self.lines.as_ptr().add(index * LINE_BYTES) }
+    }
+
+    #[inline]
+    fn header(&self, number: u64) -> &AtomicU64 {
+        // SAFETY: every line begins, aligned, with a word that is only accessed atomically once
+        // the ring is in use, or lies inside a packet's bytes, which nobody looks at until the
+        // consumer cleared it.
+        unsafe { &*self.line(number).cast::<AtomicU64>() }
+    }
+
+    /// A number that changes from lap to lap and is never zero.
+    #[inline]
+    fn lap(&self, number: u64) -> u64 {
+        (number >> self.lap_shift) & 0x7fff | 0x8000
+    }
+}
+
+const FILLER: u64 = 0xff_ffff;
+
+/// A header: lap in the lowest 16 bits, sender in 24, length in 24. A filler's length is all
+/// ones; it reaches to the end of the ring.
+#[inline]
+fn pack_header(lap: u64, sender: u32, length: u64) -> u64 {
+    lap | u64::from(sender) << 16 | length << 40
+}
+
+#[inline]
+fn lines_for(length: usize) -> u64 {
+    (length + HEADER_BYTES).div_ceil(LINE_BYTES) as u64
+}
+
+/// One sender's access to a ring.
+pub struct Producer {
+    place: Place,
+    sender: u32,
+    known_head: u64,
+}
+
+// SAFETY: the ring is made for producers in different threads and processes; one value is used by
+// one thread at a time (`&mut self`).
+unsafe impl Send for Producer {}
+
+impl Producer {
+    /// Access for the sender named `sender`, a number below 2^24.
+    ///
+    /// # Safety
+    /// - `memory` points to `memory_bytes(lines)` bytes, aligned to 64, valid as long as this
+    ///   value lives, zero when the ring was new, and touched by nothing but rings.
+    /// - All users give the same `lines`, and there is one consumer at most.
+    pub unsafe fn new(memory: NonNull<u8>, lines: usize, sender: u32) -> Self {
+        assert!(sender < 1 << 24, "sender {sender} does not fit the header");
+        // SAFETY: passed on to the caller.
+        let place = unsafe { Place::new(memory, lines) };
+        Self { place, sender, known_head: 0 }
+    }
+
+    /// Appends a packet of `length` bytes which `fill` writes in place; false, and nothing has
+    /// happened, when there is no room now.
+    ///
+    /// # Panics
+    /// If `length` is more than [`packet_bytes_max`].
+    #[inline]
+    pub fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        assert!(length <= packet_bytes_max(self.place.mask as usize + 1), "{length} is too long");
+        let Some(first) = self.reserve(lines_for(length)) else { return false };
+        // SAFETY:
+        // - The lines from `first` on were reserved by this producer alone and do not wrap.
+        // - The consumer has passed them (`reserve` looked at `head` with acquire), and will not
+        //   look at their bytes before the header is published below.
+        let body = unsafe {
+            std::slice::from_raw_parts_mut(self.place.line(first).add(HEADER_BYTES), length)
+        };
+        fill(body);
+        let header = pack_header(self.place.lap(first), self.sender, length as u64);
+        self.place.header(first).store(header, Ordering::Release);
+        true
+    }
+
+    /// Reserves `wanted` consecutive lines and returns the first.
+    #[inline]
+    fn reserve(&mut self, wanted: u64) -> Option<u64> {
+        let capacity = self.place.mask + 1;
+        let control = self.place.control();
+        let mut tail = control.tail.load(Ordering::Relaxed);
+        loop {
+            let to_end = capacity - (tail & self.place.mask);
+            let filler = if wanted > to_end { to_end } else { 0 };
+            let end = tail + filler + wanted;
+            if end - self.known_head > capacity {
+                self.known_head = control.head.load(Ordering::Acquire);
+                if end - self.known_head > capacity {
+                    return None;
+                }
+            }
+            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+            match control.tail.compare_exchange_weak(tail, end, success, failure) {
+                Ok(_) => {
+                    if filler > 0 {
+                        let header = pack_header(self.place.lap(tail), self.sender, FILLER);
+                        self.place.header(tail).store(header, Ordering::Release);
+                    }
+                    return Some(tail + filler);
+                }
+                Err(current) => tail = current,
+            }
+        }
+    }
+}
+
+/// The receiving end of a ring.
+pub struct Consumer {
+    place: Place,
+    head: u64,
+    published: u64,
+}
+
+// SAFETY: one thread at a time uses the value (`&mut self`).
+unsafe impl Send for Consumer {}
+
+impl Consumer {
+    /// The consumer of a new ring.
+    ///
+    /// # Safety
+    /// As for [`Producer::new`], and this is the only consumer.
+    pub unsafe fn new(memory: NonNull<u8>, lines: usize) -> Self {
+        // SAFETY: passed on to the caller.
+        let place = unsafe { Place::new(memory, lines) };
+        Self { place, head: 0, published: 0 }
+    }
+
+    /// Whether a packet waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        let header = self.place.header(self.head).load(Ordering::Acquire);
+        header & 0xffff != self.place.lap(self.head)
+    }
+
+    /// Hands the next packet to `take`, with its sender, and then gives its lines back; false
+    /// when none waits.
+    #[inline]
+    pub fn pop(&mut self, take: impl FnOnce(u32, &[u8])) -> bool {
+        loop {
+            let header = self.place.header(self.head).load(Ordering::Acquire);
+            if header & 0xffff != self.place.lap(self.head) {
+                return false;
+            }
+            let length = header >> 40;
+            if length == FILLER {
+                let to_end = self.place.mask + 1 - (self.head & self.place.mask);
+                self.pass(to_end);
+                continue;
+            }
+            let length = length as usize;
+            let lines = lines_for(length);
+            // A broken sender must not lead us out of the ring.
+            let to_end = self.place.mask + 1 - (self.head & self.place.mask);
+            assert!(lines <= to_end, "a packet's header in shared memory is damaged");
+            // SAFETY:
+            // - The sender published the packet with release after writing its bytes, and the
+            //   header was loaded with acquire.
+            // - The lines end before the ring does, and nobody reuses them before `pass`.
+            let body = unsafe {
+                std::slice::from_raw_parts(self.place.line(self.head).add(HEADER_BYTES), length)
+            };
+            take((header >> 16) as u32 & 0xff_ffff, body);
+            self.pass(lines);
+            return true;
+        }
+    }
+
+    /// Gives the lines of the packet (or filler) at the head back.
+    #[inline]
+    fn pass(&mut self, lines: u64) {
+        for inner in 1..lines {
+            // Relaxed: the publication of `head` orders it for the producers.
+            self.place.header(self.head + inner).store(0, Ordering::Relaxed);
+        }
+        self.head += lines;
+        if self.head - self.published >= (self.place.mask + 1) / PUBLICATIONS_PER_LAP as u64 {
+            self.published = self.head;
+            self.place.control().head.store(self.head, Ordering::Release);
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Control>() == 4 * LINE_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    /// Zeroed memory with the alignment of lines.
+    struct Arena {
+        words: Box<[Line]>,
+    }
+
+    #[repr(align(64))]
+    #[derive(Clone, Copy)]
+    struct Line(#[allow(dead_code)] [u8; LINE_BYTES]);
+
+    impl Arena {
+        fn new(lines: usize) -> Self {
+            let count = memory_bytes(lines) / LINE_BYTES;
+            Self { words: vec![Line([0; LINE_BYTES]); count].into_boxed_slice() }
+        }
+
+        fn base(&mut self) -> NonNull<u8> {
+            NonNull::from(&mut self.words[0]).cast()
+        }
+    }
+
+    fn pattern(seed: usize, length: usize) -> Vec<u8> {
+        // Full of bytes that look like headers of early laps.
+        (0..length).map(|i| if i % 8 == 1 { 0x80 } else { (seed + i / 8) as u8 }).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_queue(
+            operations in proptest::collection::vec((any::<bool>(), 0_usize..700), 1..400),
+        ) {
+            const LINES: usize = 32;
+            let mut arena = Arena::new(LINES);
+            let base = arena.base();
+            // SAFETY: the arena outlives both ends and is used by nothing else.
+            let (mut producer, mut consumer) =
+                unsafe { (Producer::new(base, LINES, 5), Consumer::new(base, LINES)) };
+            let mut oracle = VecDeque::new();
+            for (index, (push, length)) in operations.into_iter().enumerate() {
+                if push {
+                    let bytes = pattern(index, length);
+                    if producer.push(length, |out| out.copy_from_slice(&bytes)) {
+                        oracle.push_back(bytes);
+                    } else {
+                        prop_assert!(!oracle.is_empty(), "an empty ring takes any packet");
+                    }
+                } else {
+                    let mut seen = None;
+                    let popped = consumer.pop(|sender, bytes| seen = Some((sender, bytes.to_vec())));
+                    prop_assert_eq!(popped, seen.is_some());
+                    prop_assert_eq!(seen, oracle.pop_front().map(|bytes| (5, bytes)));
+                }
+                prop_assert_eq!(consumer.is_empty(), oracle.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_packet_fits_wherever_the_ring_stands() {
+        const LINES: usize = 32;
+        let mut arena = Arena::new(LINES);
+        let base = arena.base();
+        // SAFETY: the arena outlives both ends and is used by nothing else.
+        let (mut producer, mut consumer) =
+            unsafe { (Producer::new(base, LINES, 0), Consumer::new(base, LINES)) };
+        for _ in 0..100 {
+            assert!(producer.push(packet_bytes_max(LINES), |out| out.fill(0x80)));
+            assert!(consumer.pop(|_, bytes| assert_eq!(bytes.len(), packet_bytes_max(LINES))));
+            assert!(producer.push(1, |out| out.fill(1)));
+            assert!(consumer.pop(|_, bytes| assert_eq!(bytes, [1])));
+        }
+    }
+
+    #[test]
+    fn packets_of_several_threads_arrive_whole_and_in_order() {
+        const LINES: usize = 64;
+        const EACH: usize = 20_000;
+        let mut arena = Arena::new(LINES);
+        let base = arena.base();
+        std::thread::scope(|scope| {
+            for sender in 0..3_u32 {
+                // SAFETY: the arena outlives the scope and is used by the ring only.
+                let mut producer = unsafe { Producer::new(base, LINES, sender) };
+                scope.spawn(move || {
+                    for i in 0..EACH {
+                        let length = 8 + (i * 7 + sender as usize * 13) % 300;
+                        let bytes = [(i as u64).to_le_bytes().to_vec(), pattern(i, length - 8)];
+                        while !producer.push(length, |out| out.copy_from_slice(&bytes.concat())) {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            // SAFETY: as above, and the only consumer.
+            let mut consumer = unsafe { Consumer::new(base, LINES) };
+            let mut next = [0_usize; 3];
+            while next.iter().sum::<usize>() < 3 * EACH {
+                let taken = consumer.pop(|sender, bytes| {
+                    let expected = next[sender as usize];
+                    let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+                    assert_eq!(number, expected as u64);
+                    assert_eq!(bytes[8..], pattern(expected, bytes.len() - 8));
+                    next[sender as usize] += 1;
+                });
+                if !taken {
+                    std::thread::yield_now();
+                }
+            }
+        });
+    }
+}
