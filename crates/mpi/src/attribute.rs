@@ -1,0 +1,297 @@
+//! Attributes: values that the program caches on objects (section 7.7 of the MPI standard).
+//!
+//! Copy and delete functions of the program may call the library again, also for the object at
+//! hand; nothing is borrowed while one runs.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::{Rc, Weak};
+
+use base::{Error, ErrorClass, Result};
+
+/// What the program stores: a word, usually an address.
+pub type AttributeValue = usize;
+
+/// How the interface names an object (its handle); it is passed through to the functions.
+pub type ObjectName = u64;
+
+/// A copy function: object, number of the keyval, value to the value of the copy, None if the
+/// attribute is not to be copied, or the program's error code.
+pub type CopyFunction =
+    Rc<dyn Fn(ObjectName, i32, AttributeValue) -> std::result::Result<Option<AttributeValue>, i32>>;
+
+/// A delete function: object, number of the keyval, value; it may fail with an error code.
+pub type DeleteFunction =
+    Rc<dyn Fn(ObjectName, i32, AttributeValue) -> std::result::Result<(), i32>>;
+
+/// What becomes of an attribute when its object is duplicated.
+#[derive(Clone)]
+pub enum CopyRule {
+    /// The copy has no such attribute (`MPI_COMM_NULL_COPY_FN`).
+    Leave,
+    /// The copy has the same value (`MPI_COMM_DUP_FN`).
+    Share,
+    /// A function of the program decides.
+    Ask(CopyFunction),
+}
+
+/// The kinds of objects that hold attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttributeKind {
+    /// Communicators.
+    Communicator,
+    /// Datatypes.
+    Datatype,
+    /// Windows of one-sided communication.
+    Window,
+}
+
+/// A key under which objects of one kind hold a value.
+///
+/// Freeing one takes effect when the last attribute with it is gone; till then its functions
+/// are called as before.
+pub struct Keyval {
+    number: i32,
+    kind: AttributeKind,
+    copy: CopyRule,
+    delete: Option<DeleteFunction>,
+    freed: Cell<bool>,
+}
+
+/// All keyvals of the process, by the number that the program knows. Numbers are used once.
+#[derive(Debug)]
+pub struct Keyvals {
+    state: RefCell<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    next: i32,
+    live: HashMap<i32, Rc<Keyval>>,
+    /// Freed, but perhaps still used by attributes, which the program may get and delete.
+    freed: HashMap<i32, Weak<Keyval>>,
+}
+
+/// The attributes of one object, in the order in which they were set.
+#[derive(Debug, Default)]
+pub struct Attributes {
+    entries: RefCell<Vec<Entry>>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    keyval: Rc<Keyval>,
+    value: AttributeValue,
+}
+
+impl Keyval {
+    /// The number by which the program knows it.
+    pub fn number(&self) -> i32 {
+        self.number
+    }
+}
+
+impl fmt::Debug for Keyval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keyval({}, {:?})", self.number, self.kind)
+    }
+}
+
+impl Keyvals {
+    /// None yet; the first one created will have the number `first`.
+    pub fn starting_at(first: i32) -> Self {
+        let state = State { next: first, live: HashMap::new(), freed: HashMap::new() };
+        Self { state: RefCell::new(state) }
+    }
+
+    /// A new keyval for objects of `kind`; its number.
+    ///
+    /// # Errors
+    /// `NoSpace` when all numbers were handed out.
+    pub fn create(
+        &self,
+        kind: AttributeKind,
+        copy: CopyRule,
+        delete: Option<DeleteFunction>,
+    ) -> Result<i32> {
+        let mut state = self.state.borrow_mut();
+        let number = state.next;
+        state.next = number.checked_add(1).ok_or_else(|| {
+            Error::new(ErrorClass::NoSpace, "all numbers for keyvals were handed out")
+        })?;
+        let keyval = Keyval { number, kind, copy, delete, freed: Cell::new(false) };
+        state.live.insert(number, Rc::new(keyval));
+        Ok(number)
+    }
+
+    /// The keyval with a number; a freed one is found as long as attributes use it.
+    ///
+    /// # Errors
+    /// `Keyval` if there is none, or it is for another kind of objects.
+    pub fn find(&self, kind: AttributeKind, number: i32) -> Result<Rc<Keyval>> {
+        let state = self.state.borrow();
+        let freed = || state.freed.get(&number).and_then(Weak::upgrade);
+        let keyval = state.live.get(&number).cloned().or_else(freed).ok_or_else(|| {
+            Error::new(ErrorClass::Keyval, format!("{number} is not a keyval, or was freed"))
+        })?;
+        if keyval.kind != kind {
+            return Err(Error::new(
+                ErrorClass::Keyval,
+                format!(
+                    "the keyval {number} was made for {}, not for {}",
+                    keyval.kind.plural(),
+                    kind.plural()
+                ),
+            ));
+        }
+        Ok(keyval)
+    }
+
+    /// Frees a keyval: no attribute can be set with it any more.
+    ///
+    /// # Errors
+    /// `Keyval` if there is none, it was freed before, or it is for another kind of objects.
+    pub fn free(&self, kind: AttributeKind, number: i32) -> Result<()> {
+        let keyval = self.find(kind, number)?;
+        if keyval.freed.replace(true) {
+            return Err(freed(number));
+        }
+        let mut state = self.state.borrow_mut();
+        state.live.remove(&number);
+        state.freed.retain(|_, keyval| keyval.strong_count() > 0);
+        if Rc::strong_count(&keyval) > 1 {
+            state.freed.insert(number, Rc::downgrade(&keyval));
+        }
+        Ok(())
+    }
+}
+
+impl Attributes {
+    /// The value stored under a keyval.
+    pub fn value(&self, keyval: &Rc<Keyval>) -> Option<AttributeValue> {
+        let entries = self.entries.borrow();
+        entries.iter().find(|entry| Rc::ptr_eq(&entry.keyval, keyval)).map(|entry| entry.value)
+    }
+
+    /// Stores a value, after the delete function was called for the one that it replaces.
+    ///
+    /// # Errors
+    /// `Keyval` if the keyval was freed; the code of the delete function if that failed, and then
+    /// the old value stays.
+    pub fn set(
+        &self,
+        object: ObjectName,
+        keyval: &Rc<Keyval>,
+        value: AttributeValue,
+    ) -> Result<()> {
+        if keyval.freed.get() {
+            return Err(freed(keyval.number));
+        }
+        if let Some(old) = self.value(keyval) {
+            keyval.call_delete(object, old)?;
+        }
+        self.forget(keyval);
+        self.entries.borrow_mut().push(Entry { keyval: Rc::clone(keyval), value });
+        Ok(())
+    }
+
+    /// Deletes the value stored under a keyval, after its delete function was called.
+    ///
+    /// # Errors
+    /// `Keyval` if there is no such attribute; the code of the delete function if that failed, and
+    /// then the value stays.
+    pub fn delete(&self, object: ObjectName, keyval: &Rc<Keyval>) -> Result<()> {
+        let number = keyval.number;
+        let value = self.value(keyval).ok_or_else(|| {
+            let sentence = format!("the object has no attribute with the keyval {number}");
+            Error::new(ErrorClass::Keyval, sentence)
+        })?;
+        keyval.call_delete(object, value)?;
+        self.forget(keyval);
+        Ok(())
+    }
+
+    /// Deletes all attributes, the last one set first, as `MPI_Finalize` must for those of
+    /// `MPI_COMM_SELF` (section 11.2.4 of the standard).
+    ///
+    /// # Errors
+    /// The code of the first delete function that fails; that attribute and those set before it
+    /// stay.
+    pub fn delete_all(&self, object: ObjectName) -> Result<()> {
+        while let Some(last) = self.last() {
+            last.keyval.call_delete(object, last.value)?;
+            self.forget(&last.keyval);
+        }
+        Ok(())
+    }
+
+    /// The attributes that a duplicate of `object` gets.
+    ///
+    /// # Errors
+    /// The code of the first copy function that fails.
+    pub fn copied(&self, object: ObjectName) -> Result<Attributes> {
+        let snapshot = self.entries.borrow().clone();
+        let copy = Attributes::default();
+        for Entry { keyval, value } in snapshot {
+            let value = match &keyval.copy {
+                CopyRule::Leave => None,
+                CopyRule::Share => Some(value),
+                CopyRule::Ask(function) => function(object, keyval.number, value)
+                    .map_err(|code| keyval.callback_failed("copy", code))?,
+            };
+            if let Some(value) = value {
+                copy.entries.borrow_mut().push(Entry { keyval, value });
+            }
+        }
+        Ok(copy)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.borrow().is_empty()
+    }
+
+    fn last(&self) -> Option<Entry> {
+        self.entries.borrow().last().cloned()
+    }
+
+    fn forget(&self, keyval: &Rc<Keyval>) {
+        self.entries.borrow_mut().retain(|entry| !Rc::ptr_eq(&entry.keyval, keyval));
+    }
+}
+
+impl Keyval {
+    fn call_delete(&self, object: ObjectName, value: AttributeValue) -> Result<()> {
+        match &self.delete {
+            None => Ok(()),
+            Some(function) => function(object, self.number, value)
+                .map_err(|code| self.callback_failed("delete", code)),
+        }
+    }
+
+    fn callback_failed(&self, which: &str, code: i32) -> Error {
+        let number = self.number;
+        Error::new(
+            ErrorClass::Added(code),
+            format!("the {which} function of the keyval {number} returned the error code {code}"),
+        )
+    }
+}
+
+impl AttributeKind {
+    fn plural(self) -> &'static str {
+        match self {
+            AttributeKind::Communicator => "communicators",
+            AttributeKind::Datatype => "datatypes",
+            AttributeKind::Window => "windows",
+        }
+    }
+}
+
+fn freed(number: i32) -> Error {
+    Error::new(ErrorClass::Keyval, format!("the keyval {number} was freed"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! Groups: ordered sets of processes (chapter 7.3 of the MPI standard).
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, GateId, Result};
+
+/// An ordered set of processes; the position of a process is its rank in the group.
+///
+/// A group never changes. Groups that are an arithmetic progression of world ranks (all
+/// processes, one of them, every second one) hold no table.
+#[derive(Debug)]
+pub struct Group {
+    members: Members,
+    /// From a process to its rank, for groups with a table; built when first asked for.
+    ranks: OnceCell<HashMap<u32, u32>>,
+}
+
+/// How two groups relate (section 7.3.2 of the standard).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupComparison {
+    /// The same processes in the same order.
+    Identical,
+    /// The same processes in another order.
+    Similar,
+    /// Not the same processes.
+    Unequal,
+}
+
+#[derive(Debug)]
+enum Members {
+    Progression { first: u32, stride: i32, size: u32 },
+    Table(Box<[u32]>),
+}
+
+impl Group {
+    /// The group without processes.
+    pub fn empty() -> Rc<Self> {
+        Self::with(Members::Progression { first: 0, stride: 1, size: 0 })
+    }
+
+    /// The first `size` processes of the job, in their order.
+    pub fn world(size: u32) -> Rc<Self> {
+        Self::with(Members::Progression { first: 0, stride: 1, size })
+    }
+
+    /// One process alone.
+    pub fn single(process: GateId) -> Rc<Self> {
+        Self::with(Members::Progression { first: process.0, stride: 1, size: 1 })
+    }
+
+    /// The given processes, which must differ from each other, in this order.
+    pub fn of(processes: &[GateId]) -> Rc<Self> {
+        Self::of_world_ranks(processes.iter().map(|process| process.0).collect())
+    }
+
+    /// How many processes it has.
+    #[inline]
+    pub fn size(&self) -> u32 {
+        match &self.members {
+            Members::Progression { size, .. } => *size,
+            Members::Table(table) => table.len() as u32,
+        }
+    }
+
+    /// The process with this rank, if there is one.
+    #[inline]
+    pub fn gate(&self, rank: u32) -> Option<GateId> {
+        match &self.members {
+            Members::Progression { first, stride, size } if rank < *size => {
+                Some(GateId(first.wrapping_add_signed(rank as i32 * stride)))
+            }
+            Members::Progression { .. } => None,
+            Members::Table(table) => table.get(rank as usize).map(|process| GateId(*process)),
+        }
+    }
+
+    /// The rank of a process, if it is a member.
+    pub fn rank_of(&self, process: GateId) -> Option<u32> {
+        match &self.members {
+            Members::Progression { first, stride, size } => {
+                let distance = i64::from(process.0) - i64::from(*first);
+                let rank = distance / i64::from(*stride);
+                let member =
+                    distance % i64::from(*stride) == 0 && (0..i64::from(*size)).contains(&rank);
+                member.then_some(rank as u32)
+            }
+            Members::Table(table) => {
+                let ranks = self.ranks.get_or_init(|| {
+                    table.iter().zip(0..).map(|(process, rank)| (*process, rank)).collect()
+                });
+                ranks.get(&process.0).copied()
+            }
+        }
+    }
+
+    /// All members, by rank.
+    pub fn gates(&self) -> impl Iterator<Item = GateId> + '_ {
+        (0..self.size()).filter_map(|rank| self.gate(rank))
+    }
+
+    /// The rank in `other` of the process that has `rank` here, if it is a member there.
+    ///
+    /// # Errors
+    /// `Rank` if no process has this rank here.
+    pub fn translate_rank(&self, rank: i32, other: &Group) -> Result<Option<u32>> {
+        Ok(other.rank_of(self.checked_gate(rank)?))
+    }
+
+    /// Whether two groups have the same processes, and in the same order.
+    pub fn compare(&self, other: &Group) -> GroupComparison {
+        if self.size() != other.size() {
+            GroupComparison::Unequal
+        } else if self.gates().eq(other.gates()) {
+            GroupComparison::Identical
+        } else if self.gates().all(|process| other.rank_of(process).is_some()) {
+            GroupComparison::Similar
+        } else {
+            GroupComparison::Unequal
+        }
+    }
+
+    /// The members of `self`, then those of `other` that are not in `self`.
+    pub fn union(self: &Rc<Self>, other: &Rc<Self>) -> Rc<Self> {
+        let mut added = other.gates().filter(|process| self.rank_of(*process).is_none()).peekable();
+        if added.peek().is_none() {
+            return Rc::clone(self);
+        }
+        Self::of_world_ranks(self.gates().chain(added).map(|process| process.0).collect())
+    }
+
+    /// The members of `self` that are in `other` too, in the order of `self`.
+    pub fn intersection(self: &Rc<Self>, other: &Rc<Self>) -> Rc<Self> {
+        self.filtered(|_, process| other.rank_of(process).is_some())
+    }
+
+    /// The members of `self` that are not in `other`, in the order of `self`.
+    pub fn difference(self: &Rc<Self>, other: &Rc<Self>) -> Rc<Self> {
+        self.filtered(|_, process| other.rank_of(process).is_none())
+    }
+
+    /// The processes with the given ranks, in the given order.
+    ///
+    /// # Errors
+    /// `Rank` if a rank is outside the group or given twice.
+    pub fn incl(&self, ranks: &[i32]) -> Result<Rc<Self>> {
+        self.marks(ranks.iter().copied())?;
+        let processes = ranks.iter().map(|rank| self.checked_gate(*rank).map(|process| process.0));
+        Ok(Self::of_world_ranks(processes.collect::<Result<_>>()?))
+    }
+
+    /// All members but those with the given ranks, in the order of `self`.
+    ///
+    /// # Errors
+    /// `Rank` if a rank is outside the group or given twice.
+    pub fn excl(self: &Rc<Self>, ranks: &[i32]) -> Result<Rc<Self>> {
+        let excluded = self.marks(ranks.iter().copied())?;
+        Ok(self.filtered(|rank, _| !excluded[rank as usize]))
+    }
+
+    /// The processes whose ranks the triplets (first, last, stride) list, in that order.
+    ///
+    /// # Errors
+    /// `Arg` if a stride is zero or leads away from `last`; `Rank` if a rank is outside the group
+    /// or listed twice.
+    pub fn range_incl(&self, ranges: &[[i32; 3]]) -> Result<Rc<Self>> {
+        self.incl(&self.expanded(ranges)?)
+    }
+
+    /// All members but those whose ranks the triplets (first, last, stride) list.
+    ///
+    /// # Errors
+    /// As for [`Group::range_incl`].
+    pub fn range_excl(self: &Rc<Self>, ranges: &[[i32; 3]]) -> Result<Rc<Self>> {
+        self.excl(&self.expanded(ranges)?)
+    }
+
+    fn with(members: Members) -> Rc<Self> {
+        Rc::new(Self { members, ranks: OnceCell::new() })
+    }
+
+    fn of_world_ranks(table: Vec<u32>) -> Rc<Self> {
+        Self::with(progression(&table).unwrap_or_else(|| Members::Table(table.into())))
+    }
+
+    fn filtered(self: &Rc<Self>, keep: impl Fn(u32, GateId) -> bool) -> Rc<Self> {
+        let kept: Vec<u32> = (0..)
+            .zip(self.gates())
+            .filter(|(rank, process)| keep(*rank, *process))
+            .map(|(_, process)| process.0)
+            .collect();
+        if kept.len() as u32 == self.size() { Rc::clone(self) } else { Self::of_world_ranks(kept) }
+    }
+
+    fn checked_gate(&self, rank: i32) -> Result<GateId> {
+        u32::try_from(rank).ok().and_then(|rank| self.gate(rank)).ok_or_else(|| {
+            let size = self.size();
+            Error::new(
+                ErrorClass::Rank,
+                format!("rank {rank} is not in the group, which has {size} processes"),
+            )
+        })
+    }
+
+    /// Which ranks are named, by rank.
+    fn marks(&self, ranks: impl Iterator<Item = i32>) -> Result<Vec<bool>> {
+        let mut marks = vec![false; self.size() as usize];
+        for rank in ranks {
+            self.checked_gate(rank)?;
+            if std::mem::replace(&mut marks[rank as usize], true) {
+                let sentence = format!("rank {rank} is given more than once");
+                return Err(Error::new(ErrorClass::Rank, sentence));
+            }
+        }
+        Ok(marks)
+    }
+
+    fn expanded(&self, ranges: &[[i32; 3]]) -> Result<Vec<i32>> {
+        let mut ranks = Vec::new();
+        for &[first, last, stride] in ranges {
+            let range = format!("the range ({first}, {last}, {stride})");
+            if stride == 0 {
+                let sentence = format!("{range} has the stride 0, which leads nowhere");
+                return Err(Error::new(ErrorClass::Arg, sentence));
+            }
+            let (from, by) = (i64::from(first), i64::from(stride));
+            let distance = i64::from(last) - from;
+            if distance != 0 && (distance < 0) != (by < 0) {
+                let sentence = format!("{range} leads away from its last rank");
+                return Err(Error::new(ErrorClass::Arg, sentence));
+            }
+            let steps = distance / by;
+            self.checked_gate(first)?;
+            self.checked_gate((from + steps * by) as i32)?;
+            ranks.extend((0..=steps).map(|step| (from + step * by) as i32));
+        }
+        Ok(ranks)
+    }
+}
+
+/// The table as an arithmetic progression, if it is one.
+fn progression(table: &[u32]) -> Option<Members> {
+    let first = table.first().copied().unwrap_or(0);
+    let stride = match table {
+        [first, second, ..] => i32::try_from(i64::from(*second) - i64::from(*first)).ok()?,
+        _ => 1,
+    };
+    let follows = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]) == i64::from(stride);
+    let size = table.len() as u32;
+    table.windows(2).all(follows).then_some(Members::Progression { first, stride, size })
+}
+
+#[cfg(test)]
+mod tests;
