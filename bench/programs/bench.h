@@ -1,0 +1,174 @@
+/*
+ * combray-bench: one portable MPI benchmark, compiled unchanged with every library.
+ *
+ * It uses the plain C API only, so that a difference between two libraries is a
+ * difference between the libraries.  docs/benchmarks.md says what each part measures.
+ */
+#ifndef COMBRAY_BENCH_H
+#define COMBRAY_BENCH_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define COMBRAY_BENCH_VERSION "1"
+
+/* ---- options (options.c) ---- */
+
+enum { LIST_CAPACITY = 96 };
+
+/* A list of numbers from the command line; empty means: the benchmark's own default. */
+struct list {
+    long values[LIST_CAPACITY];
+    int length;
+};
+
+enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
+
+struct options {
+    struct list sizes;          /* message sizes in bytes */
+    struct list segments;       /* numbers of segments of the multi-segment ping-pong */
+    long window;                /* messages in flight of the message rate */
+    long iterations;            /* per batch; 0: calibrated to batch_seconds */
+    int batches;
+    double batch_seconds;
+    double warm_up_seconds;
+    double limit_seconds;       /* of one measured point; reduces the batches, never below 3 */
+    bool pin;
+    bool transport;
+    bool list_only;
+    bool help;
+    bool version;
+    enum format format;
+    const char *svg_path;
+    const char *selected[32];   /* names of benchmarks; none selects all */
+    int selected_count;
+};
+
+/* Reads the command line. On failure returns false and leaves a sentence in `error`. */
+bool options_parse(int argc, char **argv, struct options *options, char *error, size_t error_size);
+void options_print_help(FILE *stream);
+/* The values of `given`, or, if it is empty, start, start*factor, ... up to and with last. */
+struct list list_or_powers(const struct list *given, long start, long factor, long last);
+
+/* ---- the job (job.c, pinning.c) ---- */
+
+struct job {
+    struct options options;
+    int rank, size;             /* in MPI_COMM_WORLD */
+    int local_rank;             /* among the processes of this machine */
+    MPI_Comm pair;              /* ranks 0 and 1, MPI_COMM_NULL elsewhere */
+    double clock_resolution;    /* seconds, as observed */
+    char library[160];          /* first line of MPI_Get_library_version */
+    char host[MPI_MAX_PROCESSOR_NAME];
+    int cores_allowed;          /* of this process, before it pinned itself */
+    int core;                   /* pinned to, or -1 */
+    /* What is being measured: for messages about wrong data. */
+    const char *benchmark;
+    char variant[48];
+    size_t bytes;
+};
+
+void job_open(struct job *job);
+void job_close(struct job *job);
+void job_describe(struct job *job, const char *benchmark, const char *variant, size_t bytes);
+/* Prints the reason with the name of the benchmark, and ends all processes. */
+_Noreturn void job_fail(const struct job *job, const char *format, ...);
+
+int cores_allowed(void);
+/* Binds the calling thread to the (local_rank modulo cores)-th allowed core; the core, or -1. */
+int pin_to_core(int local_rank);
+
+/* ---- data (pattern.c) ---- */
+
+/* Page-aligned, touched memory; ends the job if there is none. */
+void *buffer_new(const struct job *job, size_t bytes);
+void pattern_fill(void *buffer, size_t bytes, unsigned seed);
+void pattern_expect(const struct job *job, const void *buffer, size_t bytes, unsigned seed);
+/* Some of the bytes of a larger pattern: those of [first, first + bytes). */
+void pattern_expect_part(const struct job *job, const void *buffer, size_t first, size_t bytes,
+                         unsigned seed);
+void expect_constant(const struct job *job, const void *buffer, size_t first, size_t bytes,
+                     unsigned char value);
+
+/* ---- measuring (measure.c) ---- */
+
+/* Whose clock counts: that of the first process, or the slowest of all. */
+enum clock_choice { CLOCK_FIRST, CLOCK_SLOWEST };
+
+/* Something that is repeated and timed; all processes of `comm` call it together. */
+struct operation {
+    void (*run)(void *state, long iterations);
+    void (*check)(void *state);     /* one iteration on fresh data, verified */
+    void *state;
+    MPI_Comm comm;
+    enum clock_choice clock;
+    double share;                   /* of an iteration's time that is reported: 0.5 is one way */
+};
+
+struct timing {
+    double min, median;             /* seconds per iteration, times `share`, over the batches */
+    long iterations;                /* per batch */
+    int batches;
+};
+
+enum { OPERATIONS_TOGETHER = 4 };
+
+/*
+ * Times `count` operations on one communicator, their batches in alternation, so that they meet
+ * the same machine.  The results are valid on the communicator's rank 0.
+ */
+void measure(const struct job *job, const struct operation *operations, int count,
+             struct timing *timings);
+
+/* ---- reporting (report.c, plot.c) ---- */
+
+struct row {
+    const char *benchmark;
+    char variant[48];
+    int processes;
+    size_t bytes;                   /* of one message, block or contribution */
+    size_t bytes_total;             /* one way, per iteration: what bandwidth counts; 0: none */
+    const char *parameter;          /* what `value` means, or NULL */
+    long value;
+    long messages;                  /* per iteration, for rates; 0: not a rate */
+    struct timing timing;
+    double ratio;                   /* time over that of the contiguous twin; 0: none */
+};
+
+void report_header(struct job *job);
+/* Starts the table of a benchmark; only the human format shows it. */
+void report_section(const struct job *job, const char *benchmark, const char *explanation,
+                    bool with_bandwidth);
+/* Call on rank 0 of MPI_COMM_WORLD; other ranks are ignored. */
+void report_row(const struct job *job, const struct row *row);
+void report_note(const struct job *job, const char *note);
+/* What was seen of the transport while payload_bytes went between ranks 0 and 1. */
+void report_transport(const struct job *job, double payload_bytes, double loopback_bytes,
+                      int shared_count, const char *shared_names);
+/* Text with units, as "64 KiB"; returns `text`. */
+const char *size_text(size_t bytes, char *text, size_t text_size);
+
+void plot_add(const struct row *row);
+/* Writes all added rows as one SVG; false if the file cannot be written. */
+bool plot_write(const struct job *job, const char *path);
+
+/* ---- the benchmarks ---- */
+
+void bench_pingpong(struct job *job);
+void bench_pingping(struct job *job);
+void bench_rate(struct job *job);
+void bench_segments(struct job *job);
+void bench_indexed(struct job *job);
+void bench_vector(struct job *job);
+void bench_self(struct job *job);
+void bench_collectives(struct job *job);
+/* Shows over what two processes speak: loopback traffic and shared mappings. */
+void show_transport(struct job *job);
+
+/* Names that `collectives` is made of, so that one can be selected by name: NULL ends them. */
+extern const char *const collective_names[];
+bool is_selected(const struct job *job, const char *name);
+
+#endif

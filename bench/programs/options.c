@@ -1,0 +1,238 @@
+/* The command line. */
+#include "bench.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+void options_print_help(FILE *stream)
+{
+    fputs(
+        "Usage: mpirun -n 2 combray-bench [OPTIONS] [BENCHMARK...]\n"
+        "Measures an MPI library. Without names all benchmarks run.\n\n"
+        "Benchmarks\n"
+        "  pingpong     one message there and back; time of one way\n"
+        "  pingping     both send at once; time until both have received\n"
+        "  rate         message rate: a window of small messages in flight\n"
+        "  segments     K messages of distinct tags there, then back\n"
+        "  indexed      64-byte and 256 KiB blocks in turn, beside contiguous bytes\n"
+        "  vector       strided blocks, beside contiguous bytes\n"
+        "  self         a message of a process to itself\n"
+        "  collectives  barrier bcast allreduce allgather alltoall reduce gather scatter\n"
+        "               (each can be named alone)\n\n"
+        "Options\n"
+        "  --sizes LIST       bytes, e.g. 0,8,1K,64K:8M (a range doubles)\n"
+        "  --segments LIST    numbers of segments, e.g. 1:64\n"
+        "  --window N         messages in flight of `rate` (64)\n"
+        "  --batches N        batches per point (30)\n"
+        "  --batch-time MS    length of a batch in milliseconds (1)\n"
+        "  --iterations N     per batch, instead of the calibration by --batch-time\n"
+        "  --warm-up MS       milliseconds before the first batch (5)\n"
+        "  --limit MS         milliseconds per point; fewer batches if it takes longer (3000)\n"
+        "  --pin              bind process i of a machine to its allowed core i\n"
+        "  --transport        show whether the processes speak over shared memory\n"
+        "  --csv | --json     for programs; --json prints one object per line\n"
+        "  --svg FILE         also draw time and bandwidth over size\n"
+        "  --list             names of the benchmarks\n"
+        "  --help, --version\n",
+        stream);
+}
+
+/* "64K" is 65536. Returns false if the text is not a size, and moves *text behind it. */
+static bool parse_size(const char **text, long *value)
+{
+    char *end;
+    long number = strtol(*text, &end, 10);
+    if (end == *text || number < 0)
+        return false;
+    long factor = 1;
+    if (*end == 'k' || *end == 'K')
+        factor = 1L << 10;
+    else if (*end == 'm' || *end == 'M')
+        factor = 1L << 20;
+    else if (*end == 'g' || *end == 'G')
+        factor = 1L << 30;
+    *text = factor > 1 ? end + 1 : end;
+    if (number > (1L << 40) / factor)
+        return false;
+    *value = number * factor;
+    return true;
+}
+
+static bool append(struct list *list, long value)
+{
+    if (list->length == LIST_CAPACITY)
+        return false;
+    list->values[list->length++] = value;
+    return true;
+}
+
+static bool parse_list(const char *text, struct list *list)
+{
+    list->length = 0;
+    for (;;) {
+        long first, last;
+        if (!parse_size(&text, &first))
+            return false;
+        last = first;
+        if (*text == ':') {
+            text++;
+            if (!parse_size(&text, &last) || last < first)
+                return false;
+        }
+        for (long value = first; value <= last; value = value ? value * 2 : 1) {
+            if (!append(list, value))
+                return false;
+        }
+        if (*text == '\0')
+            return true;
+        if (*text++ != ',')
+            return false;
+    }
+}
+
+struct list list_or_powers(const struct list *given, long start, long factor, long last)
+{
+    if (given->length > 0)
+        return *given;
+    struct list list = {.length = 0};
+    for (long value = start; value <= last; value *= factor)
+        append(&list, value);
+    return list;
+}
+
+static bool parse_number(const char *text, double min, double max, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return end != text && *end == '\0' && *value >= min && *value <= max;
+}
+
+enum option_id {
+    OPTION_SIZES = 256, OPTION_SEGMENTS, OPTION_WINDOW, OPTION_BATCHES, OPTION_BATCH_TIME,
+    OPTION_ITERATIONS, OPTION_WARM_UP, OPTION_LIMIT, OPTION_PIN, OPTION_TRANSPORT, OPTION_CSV,
+    OPTION_JSON, OPTION_SVG, OPTION_LIST, OPTION_HELP, OPTION_VERSION
+};
+
+static const struct option long_options[] = {
+    {"sizes", required_argument, NULL, OPTION_SIZES},
+    {"segments", required_argument, NULL, OPTION_SEGMENTS},
+    {"window", required_argument, NULL, OPTION_WINDOW},
+    {"batches", required_argument, NULL, OPTION_BATCHES},
+    {"batch-time", required_argument, NULL, OPTION_BATCH_TIME},
+    {"iterations", required_argument, NULL, OPTION_ITERATIONS},
+    {"warm-up", required_argument, NULL, OPTION_WARM_UP},
+    {"limit", required_argument, NULL, OPTION_LIMIT},
+    {"pin", no_argument, NULL, OPTION_PIN},
+    {"transport", no_argument, NULL, OPTION_TRANSPORT},
+    {"csv", no_argument, NULL, OPTION_CSV},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"svg", required_argument, NULL, OPTION_SVG},
+    {"list", no_argument, NULL, OPTION_LIST},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+/* Options whose value must be right; false if it is not. */
+static bool apply_value(struct options *options, int id, const char *text)
+{
+    double number = 0;
+    bool good = true;
+    switch (id) {
+    case OPTION_SIZES:
+        return parse_list(text, &options->sizes);
+    case OPTION_SEGMENTS:
+        good = parse_list(text, &options->segments);
+        for (int i = 0; good && i < options->segments.length; i++)
+            good = options->segments.values[i] >= 1 && options->segments.values[i] <= 4096;
+        return good;
+    case OPTION_WINDOW:
+        good = parse_number(text, 1, 65536, &number);
+        options->window = (long)number;
+        return good;
+    case OPTION_BATCHES:
+        good = parse_number(text, 3, 100000, &number);
+        options->batches = (int)number;
+        return good;
+    case OPTION_ITERATIONS:
+        good = parse_number(text, 1, 1e12, &number);
+        options->iterations = (long)number;
+        return good;
+    case OPTION_BATCH_TIME:
+        good = parse_number(text, 0.01, 1e6, &number);
+        options->batch_seconds = number * 1e-3;
+        return good;
+    case OPTION_WARM_UP:
+        good = parse_number(text, 0, 1e6, &number);
+        options->warm_up_seconds = number * 1e-3;
+        return good;
+    case OPTION_LIMIT:
+        good = parse_number(text, 1, 1e9, &number);
+        options->limit_seconds = number * 1e-3;
+        return good;
+    default:
+        options->svg_path = text;
+        return true;
+    }
+}
+
+static void apply_flag(struct options *options, int id)
+{
+    switch (id) {
+    case OPTION_PIN: options->pin = true; break;
+    case OPTION_TRANSPORT: options->transport = true; break;
+    case OPTION_CSV: options->format = FORMAT_CSV; break;
+    case OPTION_JSON: options->format = FORMAT_JSON; break;
+    case OPTION_LIST: options->list_only = true; break;
+    case OPTION_HELP: options->help = true; break;
+    default: options->version = true; break;
+    }
+}
+
+static const char *option_name(int id)
+{
+    for (const struct option *option = long_options; option->name; option++)
+        if (option->val == id)
+            return option->name;
+    return "?";
+}
+
+static bool is_flag(int id)
+{
+    for (const struct option *option = long_options; option->name; option++)
+        if (option->val == id)
+            return option->has_arg == no_argument;
+    return false;
+}
+
+bool options_parse(int argc, char **argv, struct options *options, char *error, size_t error_size)
+{
+    *options = (struct options){
+        .window = 64,
+        .batches = 30,
+        .batch_seconds = 1e-3,
+        .warm_up_seconds = 5e-3,
+        .limit_seconds = 3.0,
+        .format = FORMAT_TABLE,
+    };
+    opterr = 0;
+    int id;
+    while ((id = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (id == '?') {
+            snprintf(error, error_size, "unknown option or missing value: %s", argv[optind - 1]);
+            return false;
+        }
+        if (is_flag(id)) {
+            apply_flag(options, id);
+        } else if (!apply_value(options, id, optarg)) {
+            snprintf(error, error_size, "--%s %s: not a value that this option can take",
+                     option_name(id), optarg);
+            return false;
+        }
+    }
+    const int capacity = (int)(sizeof options->selected / sizeof options->selected[0]);
+    for (; optind < argc && options->selected_count < capacity; optind++)
+        options->selected[options->selected_count++] = argv[optind];
+    return true;
+}
