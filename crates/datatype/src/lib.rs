@@ -1,1 +1,28 @@
-//! MPI datatypes to segments; pack and unpack; reduction kernels.
+//! MPI datatypes: their geometry, their way to and from packed bytes, reduction kernels.
+//!
+//! A [`Datatype`] is immutable. On commit it is compiled to a plan: nested strided loops and lists
+//! of runs, normalised, which packs, unpacks and tells runs of memory from any packed offset on
+//! ([`memory::Layout`]). Nothing is flattened: a plan is as small as the constructors' arguments.
+//!
+//! This crate knows no handles and no MPI constants; it does no I/O.
+
+#![forbid(unsafe_code)]
+
+mod array;
+mod blocks;
+mod construction;
+mod constructors;
+mod datatype;
+mod fortran;
+mod geometry;
+mod plan;
+mod predefined;
+mod validate;
+
+pub use construction::{
+    ArrayOrder, Construction, DistributedDimension, Distribution, DistributionArgument, Form,
+    StructBlock, SubarrayDimension,
+};
+pub use datatype::Datatype;
+pub use fortran::TypeClass;
+pub use predefined::{Kind, Precision, Predefined};

@@ -2,6 +2,24 @@
 
 use std::ptr;
 
+/// Expands `$body` with the block's size as a constant where that makes copies single
+/// instructions, and with the variable otherwise.
+macro_rules! with_constant_block {
+    ($block:expr, $body:ident) => {
+        match $block {
+            1 => $body!(1),
+            2 => $body!(2),
+            4 => $body!(4),
+            8 => $body!(8),
+            12 => $body!(12),
+            16 => $body!(16),
+            24 => $body!(24),
+            32 => $body!(32),
+            other => $body!(other),
+        }
+    };
+}
+
 /// A base address with the range of displacements around it that may be touched.
 ///
 /// Displacements are in bytes and may be negative, as those of MPI datatypes.
@@ -84,6 +102,90 @@ impl Memory {
         // - `checked_strided` checked the first and the last block, hence all of them.
         // - `data` holds `count` blocks, and being borrowed cannot overlap what we write.
         unsafe { copy_strided(data.as_ptr(), block as isize, to, stride, block, count) }
+    }
+
+    /// Gathers blocks of `block` bytes into `out`, one after the other: block `i` is read from
+    /// `origin + displacements[i]`. `out` has room for all of them.
+    pub fn gather_listed(
+        &self,
+        origin: isize,
+        displacements: &[isize],
+        block: usize,
+        out: &mut [u8],
+    ) {
+        macro_rules! blocks_of {
+            ($bytes:expr) => {
+                for (out, at) in out.chunks_exact_mut($bytes).zip(displacements) {
+                    self.read(origin.wrapping_add(*at), &mut out[..$bytes]);
+                }
+            };
+        }
+        with_constant_block!(block, blocks_of);
+    }
+
+    /// Scatters `data` in blocks of `block` bytes: block `i` is written to
+    /// `origin + displacements[i]`.
+    pub fn scatter_listed(
+        &self,
+        origin: isize,
+        displacements: &[isize],
+        block: usize,
+        data: &[u8],
+    ) {
+        macro_rules! blocks_of {
+            ($bytes:expr) => {
+                for (data, at) in data.chunks_exact($bytes).zip(displacements) {
+                    self.write(origin.wrapping_add(*at), &data[..$bytes]);
+                }
+            };
+        }
+        with_constant_block!(block, blocks_of);
+    }
+
+    /// Gathers runs of different lengths into `out`: run `i` is read from
+    /// `origin + displacements[i]` and has `starts[i + 1] - starts[i]` bytes.
+    pub fn gather_runs(
+        &self,
+        origin: isize,
+        displacements: &[isize],
+        starts: &[usize],
+        out: &mut [u8],
+    ) {
+        let mut rest = out;
+        for (at, ends) in displacements.iter().zip(starts.windows(2)) {
+            let (run, after) = rest.split_at_mut(ends[1] - ends[0]);
+            rest = after;
+            let at = origin.wrapping_add(*at);
+            macro_rules! run_of {
+                ($bytes:expr) => {
+                    self.read(at, &mut run[..$bytes])
+                };
+            }
+            with_constant_block!(run.len(), run_of);
+        }
+    }
+
+    /// Scatters `data` in runs of different lengths: run `i` is written to
+    /// `origin + displacements[i]` and has `starts[i + 1] - starts[i]` bytes.
+    pub fn scatter_runs(
+        &self,
+        origin: isize,
+        displacements: &[isize],
+        starts: &[usize],
+        data: &[u8],
+    ) {
+        let mut rest = data;
+        for (at, ends) in displacements.iter().zip(starts.windows(2)) {
+            let (run, after) = rest.split_at(ends[1] - ends[0]);
+            rest = after;
+            let at = origin.wrapping_add(*at);
+            macro_rules! run_of {
+                ($bytes:expr) => {
+                    self.write(at, &run[..$bytes])
+                };
+            }
+            with_constant_block!(run.len(), run_of);
+        }
     }
 
     #[inline]

@@ -1,0 +1,132 @@
+//! Parts of arrays, in terms of vectors (sections 5.1.3 and 5.1.4).
+
+use std::sync::Arc;
+
+use base::Result;
+
+use crate::construction::{
+    ArrayOrder, Construction, DistributedDimension, Distribution, DistributionArgument, Form,
+    StructBlock, SubarrayDimension,
+};
+use crate::datatype::Datatype;
+use crate::geometry::too_large;
+
+/// The extent of a whole array with these sizes, in bytes.
+pub(crate) fn whole_extent(sizes: impl Iterator<Item = i64>, of: &Datatype) -> Result<isize> {
+    let mut extent = of.extent();
+    for size in sizes {
+        extent = extent.checked_mul(size as isize).ok_or_else(too_large)?;
+    }
+    Ok(extent)
+}
+
+/// The data of a subarray, at its place in the whole array.
+pub(crate) fn subarray(
+    dimensions: &[SubarrayDimension],
+    order: ArrayOrder,
+    of: &Arc<Datatype>,
+) -> Result<Arc<Datatype>> {
+    let mut part = Arc::clone(of);
+    let mut stride = of.extent() as i64;
+    let mut origin = 0_i64;
+    for dimension in fastest_first(dimensions, order) {
+        part = row(&part, dimension.subsize, stride)?;
+        let shift = dimension.start.checked_mul(stride);
+        origin = shift.and_then(|shift| origin.checked_add(shift)).ok_or_else(too_large)?;
+        stride = stride.checked_mul(dimension.size).ok_or_else(too_large)?;
+    }
+    let displacements = vec![origin];
+    create(Construction::HindexedBlock { block_length: 1, displacements, of: part })
+}
+
+/// The data that process `rank` has of a distributed array, at its place in the whole array.
+pub(crate) fn darray(
+    rank: i64,
+    dimensions: &[DistributedDimension],
+    order: ArrayOrder,
+    of: &Arc<Datatype>,
+) -> Result<Arc<Datatype>> {
+    let coordinates = coordinates(rank, dimensions);
+    let places: Vec<_> = dimensions.iter().copied().zip(coordinates).collect();
+    let mut part = Arc::clone(of);
+    let mut stride = of.extent() as i64;
+    for (dimension, coordinate) in fastest_first(&places, order) {
+        part = share(&part, dimension, *coordinate, stride)?;
+        stride = stride.checked_mul(dimension.global_size).ok_or_else(too_large)?;
+    }
+    Ok(part)
+}
+
+/// Where `rank` is in the process grid, which is always in row-major order.
+fn coordinates(rank: i64, dimensions: &[DistributedDimension]) -> Vec<i64> {
+    let mut rest = rank;
+    let mut coordinates: Vec<i64> = dimensions
+        .iter()
+        .rev()
+        .map(|dimension| {
+            let coordinate = rest % dimension.processes;
+            rest /= dimension.processes;
+            coordinate
+        })
+        .collect();
+    coordinates.reverse();
+    coordinates
+}
+
+/// One process's share of one dimension, whose elements are `part` at a distance of `stride`.
+fn share(
+    part: &Arc<Datatype>,
+    dimension: &DistributedDimension,
+    coordinate: i64,
+    stride: i64,
+) -> Result<Arc<Datatype>> {
+    let global = dimension.global_size;
+    let size = block_size(dimension);
+    let cycle = size.saturating_mul(dimension.processes);
+    let first = size.saturating_mul(coordinate);
+    if first >= global {
+        return create(Construction::Contiguous { count: 0, of: Arc::clone(part) });
+    }
+    // Blocks begin at `first`, `first + cycle`…; all but possibly the last have full size.
+    let blocks = (global - first - 1) / cycle + 1;
+    let last = first + (blocks - 1) * cycle;
+    let last_size = size.min(global - last);
+    let full_blocks = if last_size == size { blocks } else { blocks - 1 };
+    let bytes = |elements: i64| elements.checked_mul(stride).ok_or_else(too_large);
+    let mut pieces = Vec::with_capacity(2);
+    if full_blocks > 0 {
+        let distance = if full_blocks > 1 { bytes(cycle)? } else { 0 };
+        let of = row(&row(part, size, stride)?, full_blocks, distance)?;
+        pieces.push(StructBlock { length: 1, displacement: bytes(first)?, of });
+    }
+    if full_blocks < blocks {
+        let of = row(part, last_size, stride)?;
+        pieces.push(StructBlock { length: 1, displacement: bytes(last)?, of });
+    }
+    create(Construction::Struct(pieces))
+}
+
+fn block_size(dimension: &DistributedDimension) -> i64 {
+    let DistributedDimension { global_size, distribution, argument, processes } = *dimension;
+    match (distribution, argument) {
+        (Distribution::None, _) => global_size,
+        (_, DistributionArgument::Size(size)) => size,
+        (Distribution::Block, DistributionArgument::Default) => (global_size - 1) / processes + 1,
+        (Distribution::Cyclic, DistributionArgument::Default) => 1,
+    }
+}
+
+fn row(of: &Arc<Datatype>, count: i64, stride: i64) -> Result<Arc<Datatype>> {
+    create(Construction::Hvector { count, block_length: 1, stride, of: Arc::clone(of) })
+}
+
+fn create(construction: Construction) -> Result<Arc<Datatype>> {
+    Datatype::create(construction, Form::Int)
+}
+
+fn fastest_first<T>(dimensions: &[T], order: ArrayOrder) -> Box<dyn Iterator<Item = &T> + '_> {
+    match order {
+        ArrayOrder::C => Box::new(dimensions.iter().rev()),
+        ArrayOrder::Fortran => Box::new(dimensions.iter()),
+    }
+}

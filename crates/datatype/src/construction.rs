@@ -1,0 +1,142 @@
+//! How a datatype was made: the arguments of its constructor, kept for envelope and contents.
+
+use std::sync::Arc;
+
+use crate::datatype::Datatype;
+use crate::predefined::Predefined;
+
+/// Which form of the C call gave the arguments; it decides how contents tell them
+/// (section 5.1.13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// The call with `int` and `MPI_Aint` arguments.
+    Int,
+    /// The call with the suffix `_c`, whose counts and displacements are `MPI_Count`.
+    Large,
+}
+
+/// In which order the dimensions of an array lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArrayOrder {
+    /// The last dimension is contiguous (`MPI_ORDER_C`).
+    C,
+    /// The first dimension is contiguous (`MPI_ORDER_FORTRAN`).
+    Fortran,
+}
+
+/// How one dimension of an array is dealt out to processes (section 5.1.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Distribution {
+    /// Not at all: every process has the whole dimension.
+    None,
+    /// One block for each process.
+    Block,
+    /// Blocks in turn.
+    Cyclic,
+}
+
+/// The block size of a distributed dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DistributionArgument {
+    /// What the standard says (`MPI_DISTRIBUTE_DFLT_DARG`).
+    Default,
+    /// So many elements.
+    Size(i64),
+}
+
+/// One dimension of a distributed array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DistributedDimension {
+    /// Elements of the global array.
+    pub global_size: i64,
+    /// How they are dealt out.
+    pub distribution: Distribution,
+    /// The block size.
+    pub argument: DistributionArgument,
+    /// Processes in this dimension of the process grid.
+    pub processes: i64,
+}
+
+/// One dimension of a subarray.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SubarrayDimension {
+    /// Elements of the whole array.
+    pub size: i64,
+    /// Elements of the part.
+    pub subsize: i64,
+    /// The first element of the part, counted from 0.
+    pub start: i64,
+}
+
+/// One block of a struct.
+#[derive(Clone, Debug)]
+pub struct StructBlock {
+    /// How many elements it has.
+    pub length: i64,
+    /// Where it begins, in bytes.
+    pub displacement: i64,
+    /// What its elements are.
+    pub of: Arc<Datatype>,
+}
+
+/// A constructor and its arguments. Displacements and strides are in bytes where the C call takes
+/// bytes, else in extents of the old datatype `of`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Construction {
+    /// A predefined datatype with a name.
+    Named(Predefined),
+    /// `MPI_Type_dup`.
+    Duplicate(Arc<Datatype>),
+    /// `MPI_Type_contiguous`.
+    Contiguous {
+        #[allow(missing_docs)]
+        count: i64,
+        #[allow(missing_docs)]
+        of: Arc<Datatype>,
+    },
+    /// `MPI_Type_vector`; the stride counts extents.
+    #[allow(missing_docs)]
+    Vector { count: i64, block_length: i64, stride: i64, of: Arc<Datatype> },
+    /// `MPI_Type_create_hvector`; the stride counts bytes.
+    #[allow(missing_docs)]
+    Hvector { count: i64, block_length: i64, stride: i64, of: Arc<Datatype> },
+    /// `MPI_Type_indexed`: as many block lengths as displacements, which count extents.
+    #[allow(missing_docs)]
+    Indexed { block_lengths: Vec<i64>, displacements: Vec<i64>, of: Arc<Datatype> },
+    /// `MPI_Type_create_hindexed`; the displacements count bytes.
+    #[allow(missing_docs)]
+    Hindexed { block_lengths: Vec<i64>, displacements: Vec<i64>, of: Arc<Datatype> },
+    /// `MPI_Type_create_indexed_block`; the displacements count extents.
+    #[allow(missing_docs)]
+    IndexedBlock { block_length: i64, displacements: Vec<i64>, of: Arc<Datatype> },
+    /// `MPI_Type_create_hindexed_block`; the displacements count bytes.
+    #[allow(missing_docs)]
+    HindexedBlock { block_length: i64, displacements: Vec<i64>, of: Arc<Datatype> },
+    /// `MPI_Type_create_struct`.
+    Struct(Vec<StructBlock>),
+    /// `MPI_Type_create_subarray`.
+    #[allow(missing_docs)]
+    Subarray { dimensions: Vec<SubarrayDimension>, order: ArrayOrder, of: Arc<Datatype> },
+    /// `MPI_Type_create_darray`: the part of process `rank` of `size`.
+    #[allow(missing_docs)]
+    Darray {
+        size: i64,
+        rank: i64,
+        dimensions: Vec<DistributedDimension>,
+        order: ArrayOrder,
+        of: Arc<Datatype>,
+    },
+    /// `MPI_Type_create_resized`, in bytes.
+    #[allow(missing_docs)]
+    Resized { lower_bound: i64, extent: i64, of: Arc<Datatype> },
+    /// `MPI_Type_create_f90_real`: decimal digits and exponent range, `None` where undefined.
+    #[allow(missing_docs)]
+    FortranReal { precision: Option<i32>, range: Option<i32> },
+    /// `MPI_Type_create_f90_complex`.
+    #[allow(missing_docs)]
+    FortranComplex { precision: Option<i32>, range: Option<i32> },
+    /// `MPI_Type_create_f90_integer`: the decimal range.
+    #[allow(missing_docs)]
+    FortranInteger { range: i32 },
+}

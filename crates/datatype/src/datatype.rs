@@ -1,0 +1,265 @@
+//! The datatype itself: what it is made of, its numbers, and whether it is committed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use base::Result;
+use memory::{Layout, Segment};
+
+use crate::array;
+use crate::blocks::visit_blocks;
+use crate::construction::{Construction, Form};
+use crate::fortran;
+use crate::geometry::{Geometry, Sum, too_large};
+use crate::plan::Plan;
+use crate::predefined::Predefined;
+use crate::validate::validate;
+
+/// An MPI datatype: which basic elements, in which order, at which displacements (section 5.1).
+///
+/// It never changes, and is shared freely. Handles, names and attributes are kept elsewhere.
+#[derive(Debug)]
+pub struct Datatype {
+    construction: Construction,
+    form: Form,
+    /// The datatype with the same data at the same places, where this one is only another view of
+    /// it: a duplicate, a resized one, an array in terms of vectors.
+    base: Option<Arc<Datatype>>,
+    geometry: Geometry,
+    plan: OnceLock<Arc<Plan>>,
+    committed: AtomicBool,
+}
+
+impl Datatype {
+    /// The datatype that `construction` describes, with arguments that came in `form`.
+    ///
+    /// # Errors
+    /// - class `Count` for a negative count, `Arg` for other values that the standard forbids;
+    /// - class `Arg` if size or bounds exceed 2^63-1 bytes.
+    pub fn create(construction: Construction, form: Form) -> Result<Arc<Datatype>> {
+        validate(&construction)?;
+        let base = base_of(&construction)?;
+        let geometry = geometry_of(&construction, base.as_ref())?;
+        let committed = match &construction {
+            Construction::Named(_) => true,
+            Construction::Duplicate(of) => of.is_committed(),
+            _ => fortran::is_parameterized(&construction),
+        };
+        let datatype = Self {
+            construction,
+            form,
+            base,
+            geometry,
+            plan: OnceLock::new(),
+            committed: AtomicBool::new(committed),
+        };
+        Ok(Arc::new(datatype))
+    }
+
+    /// The predefined datatype `named`, always the same one.
+    #[inline]
+    pub fn named(named: Predefined) -> &'static Arc<Datatype> {
+        &NAMED[named as usize]
+    }
+
+    /// Prepares the datatype for communication; again is harmless (section 5.1.9).
+    pub fn commit(&self) {
+        self.plan();
+        self.committed.store(true, Ordering::Release);
+    }
+
+    /// Whether it may be used in communication.
+    #[inline]
+    pub fn is_committed(&self) -> bool {
+        self.committed.load(Ordering::Acquire)
+    }
+
+    /// Bytes of data in one element.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.geometry.size
+    }
+
+    /// The distance at which consecutive elements follow each other, in bytes.
+    #[inline]
+    pub fn extent(&self) -> isize {
+        self.geometry.extent()
+    }
+
+    /// The lower bound, in bytes.
+    pub fn lower_bound(&self) -> isize {
+        self.geometry.bounds().0
+    }
+
+    /// The upper bound, in bytes: lower bound and extent.
+    pub fn upper_bound(&self) -> isize {
+        self.geometry.bounds().1
+    }
+
+    /// The displacement of the lowest byte of data; 0 where there is no data.
+    pub fn true_lower_bound(&self) -> isize {
+        self.geometry.data.map_or(0, |(low, _)| low)
+    }
+
+    /// The distance from the lowest byte of data to one past the highest.
+    pub fn true_extent(&self) -> isize {
+        self.geometry.data.map_or(0, |(low, high)| high - low)
+    }
+
+    /// How many basic elements one element has; those of a pair count each.
+    pub fn element_count(&self) -> usize {
+        self.geometry.elements
+    }
+
+    /// The predefined datatype that this is: one with a name, or one of Fortran's parameterized
+    /// ones, which behave like the named one of the same representation. A duplicate is none.
+    #[inline]
+    pub fn predefined(&self) -> Option<Predefined> {
+        match &self.construction {
+            Construction::Named(named) => Some(*named),
+            construction if fortran::is_parameterized(construction) => self.base()?.predefined(),
+            _ => None,
+        }
+    }
+
+    /// How it was made.
+    pub fn construction(&self) -> &Construction {
+        &self.construction
+    }
+
+    /// Which form of call made it.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The bytes of data in `count` elements.
+    ///
+    /// # Errors
+    /// Class `Count` if they exceed 2^63-1, or if the elements leave the address space.
+    #[inline]
+    pub fn packed_size(&self, count: usize) -> Result<usize> {
+        let size = self.geometry.size.checked_mul(count);
+        match size {
+            Some(size) if size <= isize::MAX as usize => Ok(size),
+            _ => Err(too_many(count)),
+        }
+    }
+
+    /// The displacements that `count` elements touch: lowest byte, one past the highest; (0, 0)
+    /// when they touch nothing.
+    ///
+    /// # Errors
+    /// Class `Count` if they leave the address space.
+    pub fn data_bounds(&self, count: usize) -> Result<(isize, isize)> {
+        let Some((low, high)) = self.geometry.data.filter(|_| count > 0) else {
+            return Ok((0, 0));
+        };
+        let reach = isize::try_from(count - 1).ok().and_then(|n| n.checked_mul(self.extent()));
+        let bounds = reach.and_then(|reach| {
+            Some((low.checked_add(reach.min(0))?, high.checked_add(reach.max(0))?))
+        });
+        match bounds {
+            Some((low, high)) if high.checked_sub(low).is_some() => Ok((low, high)),
+            _ => Err(too_many(count)),
+        }
+    }
+
+    /// Where `count` elements lie if they are one run of bytes; it begins at the displacement of
+    /// the returned segment, which is 0 for most datatypes. `None` if there are gaps.
+    #[inline]
+    pub fn run(&self, count: usize) -> Option<Segment> {
+        self.plan().run(count)
+    }
+
+    /// How `count` elements lie, unless they are one run from displacement 0, or no data: then
+    /// the buffer is plain bytes.
+    #[inline]
+    pub fn layout(&self, count: usize) -> Option<Arc<dyn Layout>> {
+        let plan = self.plan();
+        match plan.run(count) {
+            Some(Segment { displacement: 0, .. }) => None,
+            _ => Some(Arc::clone(plan) as Arc<dyn Layout>),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
+        self.plan.get_or_init(|| Arc::new(Plan::compile(self)))
+    }
+
+    pub(crate) fn base(&self) -> Option<&Arc<Datatype>> {
+        self.base.as_ref()
+    }
+
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+}
+
+static NAMED: LazyLock<Vec<Arc<Datatype>>> = LazyLock::new(|| {
+    let named = |&named: &Predefined| {
+        let geometry = Geometry::of_named(named);
+        let datatype = Datatype {
+            construction: Construction::Named(named),
+            form: Form::Int,
+            base: None,
+            geometry,
+            plan: OnceLock::new(),
+            committed: AtomicBool::new(true),
+        };
+        Arc::new(datatype)
+    };
+    Predefined::ALL.iter().map(named).collect()
+});
+
+fn base_of(construction: &Construction) -> Result<Option<Arc<Datatype>>> {
+    Ok(match construction {
+        Construction::Duplicate(of) | Construction::Resized { of, .. } => Some(Arc::clone(of)),
+        Construction::Subarray { dimensions, order, of } => {
+            Some(array::subarray(dimensions, *order, of)?)
+        }
+        Construction::Darray { rank, dimensions, order, of, .. } => {
+            Some(array::darray(*rank, dimensions, *order, of)?)
+        }
+        _ => match fortran::representation(construction)? {
+            Some(named) => Some(Arc::clone(Datatype::named(named))),
+            None => None,
+        },
+    })
+}
+
+fn geometry_of(construction: &Construction, base: Option<&Arc<Datatype>>) -> Result<Geometry> {
+    if let Some(base) = base {
+        let markers = match construction {
+            Construction::Resized { lower_bound, extent, .. } => {
+                let upper_bound = lower_bound.checked_add(*extent).ok_or_else(too_large)?;
+                Some((*lower_bound as isize, upper_bound as isize))
+            }
+            Construction::Subarray { dimensions, of, .. } => {
+                Some((0, array::whole_extent(dimensions.iter().map(|one| one.size), of)?))
+            }
+            Construction::Darray { dimensions, of, .. } => {
+                Some((0, array::whole_extent(dimensions.iter().map(|one| one.global_size), of)?))
+            }
+            _ => base.geometry.markers,
+        };
+        return Ok(Geometry { markers, ..base.geometry });
+    }
+    if let Construction::Named(named) = construction {
+        return Ok(Geometry::of_named(*named));
+    }
+    let mut sum = Sum::new();
+    visit_blocks(construction, &mut |block| {
+        sum.add(&block);
+        true
+    });
+    sum.finish()
+}
+
+#[cold]
+fn too_many(count: usize) -> base::Error {
+    base::Error::new(
+        base::ErrorClass::Count,
+        format!("{count} elements of this datatype exceed 2^63-1 bytes; use a smaller count"),
+    )
+}

@@ -1,0 +1,172 @@
+//! Size, bounds and alignment of a type map (section 5.1).
+
+use base::{Error, ErrorClass, Result};
+
+use crate::blocks::Block;
+use crate::predefined::Predefined;
+
+/// The numbers that a type map has, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    /// Bytes of data.
+    pub size: usize,
+    /// Basic elements.
+    pub elements: usize,
+    /// The lowest and one past the highest byte of data; `None` where there is no data.
+    pub data: Option<(isize, isize)>,
+    /// The bounds that `MPI_Type_create_resized` set, here or in a part.
+    pub markers: Option<(isize, isize)>,
+    /// The largest alignment of a basic element; 1 where there is none.
+    pub alignment: usize,
+}
+
+impl Geometry {
+    pub const EMPTY: Self = Self { size: 0, elements: 0, data: None, markers: None, alignment: 1 };
+
+    pub fn of_named(named: Predefined) -> Self {
+        let pair = named.index_displacement() > 0;
+        let end = if pair {
+            named.index_displacement() + (named.size() - value_size(named))
+        } else {
+            named.size()
+        };
+        Self {
+            size: named.size(),
+            elements: if pair { 2 } else { 1 },
+            data: Some((0, end as isize)),
+            markers: None,
+            alignment: named.alignment(),
+        }
+    }
+
+    /// The bounds with which elements follow each other: lower bound and upper bound. Where no
+    /// markers rule, the upper one is padded so that the extent keeps all elements aligned.
+    pub fn bounds(&self) -> (isize, isize) {
+        if let Some(markers) = self.markers {
+            return markers;
+        }
+        let Some((low, high)) = self.data else { return (0, 0) };
+        let alignment = self.alignment as isize;
+        let padding = (high - low).wrapping_neg().rem_euclid(alignment);
+        (low, high.saturating_add(padding))
+    }
+
+    pub fn extent(&self) -> isize {
+        let (low, high) = self.bounds();
+        high - low
+    }
+}
+
+fn value_size(named: Predefined) -> usize {
+    match named.kind() {
+        crate::predefined::Kind::Pair(value, _) => value.size(),
+        _ => named.size(),
+    }
+}
+
+/// Adds up the geometry of a sequence of blocks, refusing whatever leaves the address space.
+pub(crate) struct Sum {
+    size: i128,
+    elements: i128,
+    data: Option<(i128, i128)>,
+    markers: Option<(i128, i128)>,
+    alignment: usize,
+    overflow: bool,
+}
+
+impl Sum {
+    pub fn new() -> Self {
+        let Geometry { alignment, .. } = Geometry::EMPTY;
+        Self { size: 0, elements: 0, data: None, markers: None, alignment, overflow: false }
+    }
+
+    pub fn add(&mut self, block: &Block<'_>) {
+        if block.is_empty() {
+            return;
+        }
+        let part = block.of.geometry();
+        // Two products of 64-bit factors each fit; only what is far too large is cut off here.
+        let total = block.count.saturating_mul(block.length);
+        self.size = self.size.saturating_add(total.saturating_mul(part.size as i128));
+        self.elements = self.elements.saturating_add(total.saturating_mul(part.elements as i128));
+        let reach = Reach::of(block, part.extent() as i128);
+        self.data = union(self.data, part.data.map(|range| reach.apply(range)));
+        self.markers = union(self.markers, part.markers.map(|range| reach.apply(range)));
+        if part.data.is_some() {
+            self.alignment = self.alignment.max(part.alignment);
+        }
+        self.overflow |= reach.overflow;
+    }
+
+    pub fn finish(self) -> Result<Geometry> {
+        let geometry = (|| {
+            if self.overflow {
+                return None;
+            }
+            Some(Geometry {
+                size: usize::try_from(isize::try_from(self.size).ok()?).ok()?,
+                elements: usize::try_from(isize::try_from(self.elements).ok()?).ok()?,
+                data: narrow(self.data)?,
+                markers: narrow(self.markers)?,
+                alignment: self.alignment,
+            })
+        })();
+        geometry.ok_or_else(too_large)
+    }
+}
+
+/// The error for a datatype whose bytes cannot be counted or addressed with 63 bits.
+#[cold]
+pub(crate) fn too_large() -> Error {
+    Error::new(
+        ErrorClass::Arg,
+        "the new datatype's size or bounds exceed 2^63-1 bytes; use smaller counts, strides or \
+         displacements",
+    )
+}
+
+/// How far the elements of a block are shifted, at least and at most.
+struct Reach {
+    low: i128,
+    high: i128,
+    overflow: bool,
+}
+
+impl Reach {
+    fn of(block: &Block<'_>, extent: i128) -> Self {
+        let along = (block.length - 1).checked_mul(extent);
+        let across =
+            if block.count > 1 { (block.count - 1).checked_mul(block.stride) } else { Some(0) };
+        let (Some(along), Some(across)) = (along, across) else {
+            return Self { low: 0, high: 0, overflow: true };
+        };
+        let low = along.min(0).saturating_add(across.min(0));
+        let high = along.max(0).saturating_add(across.max(0));
+        Self {
+            low: low.saturating_add(block.displacement),
+            high: high.saturating_add(block.displacement),
+            overflow: false,
+        }
+    }
+
+    fn apply(&self, (low, high): (isize, isize)) -> (i128, i128) {
+        (self.low.saturating_add(low as i128), self.high.saturating_add(high as i128))
+    }
+}
+
+fn union(one: Option<(i128, i128)>, other: Option<(i128, i128)>) -> Option<(i128, i128)> {
+    match (one, other) {
+        (Some((low, high)), Some((lower, higher))) => Some((low.min(lower), high.max(higher))),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The range in machine words, if it and its length fit, padding included.
+#[allow(clippy::option_option)]
+fn narrow(range: Option<(i128, i128)>) -> Option<Option<(isize, isize)>> {
+    let Some((low, high)) = range else { return Some(None) };
+    let padding_max = 32;
+    isize::try_from(high - low + padding_max).ok()?;
+    isize::try_from(high + padding_max).ok()?;
+    Some(Some((isize::try_from(low).ok()?, isize::try_from(high).ok()?)))
+}

@@ -1,0 +1,133 @@
+//! The compiled form of a datatype: where its bytes lie, ready to be walked.
+
+mod compile;
+mod node;
+mod sinks;
+mod walk;
+
+use memory::{Layout, Memory, Segment};
+
+use crate::datatype::Datatype;
+use node::{Node, Shape};
+use sinks::{Packer, Teller, Unpacker};
+use walk::{Sink, walk_repeated};
+
+/// Where the bytes of one element lie, and how elements follow each other.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The bytes of one element; `None` where it has none.
+    node: Option<Node>,
+    /// What is repeated when there are several elements, and how often it is in one: the node
+    /// itself, or a loop's body where elements continue the loop.
+    turns: usize,
+    stride: isize,
+    size: usize,
+    extent: isize,
+    bounds: (isize, isize),
+    runs: usize,
+}
+
+impl Plan {
+    pub fn compile(datatype: &Datatype) -> Self {
+        let node = compile::node_of(datatype);
+        let extent = datatype.extent();
+        let (turns, stride) = match &node {
+            Some(node) => node.continued(extent),
+            None => (1, extent),
+        };
+        let low = datatype.true_lower_bound();
+        Self {
+            turns,
+            stride,
+            size: datatype.size(),
+            extent,
+            bounds: (low, low + datatype.true_extent()),
+            runs: node.as_ref().map_or(0, Node::runs),
+            node,
+        }
+    }
+
+    pub fn node(&self) -> Option<&Node> {
+        self.node.as_ref()
+    }
+
+    /// Where `count` elements lie if they are one run.
+    #[inline]
+    pub fn run(&self, count: usize) -> Option<Segment> {
+        match &self.node {
+            Some(Node { shape: Shape::Run, displacement, size })
+                if count <= 1 || self.extent == *size as isize =>
+            {
+                let displacement = if count == 0 { 0 } else { *displacement };
+                Some(Segment { displacement, length: size.saturating_mul(count) })
+            }
+            None => Some(Segment { displacement: 0, length: 0 }),
+            Some(_) if count == 0 => Some(Segment { displacement: 0, length: 0 }),
+            Some(_) => None,
+        }
+    }
+
+    /// Shows `sink` the packed bytes `offset .. offset + length` of `count` elements.
+    fn walk<S: Sink>(&self, count: usize, offset: usize, length: usize, sink: &mut S) {
+        let Some(node) = &self.node else {
+            assert!(length == 0, "{length} bytes of a datatype without data");
+            return;
+        };
+        let total = self.size.saturating_mul(count);
+        assert!(
+            offset <= total && length <= total - offset,
+            "packed bytes {offset}.. ({length} of them) of {count} elements of {} bytes",
+            self.size
+        );
+        if length == 0 {
+            return;
+        }
+        if let Some(run) = self.run(count) {
+            sink.run(run.displacement + offset as isize, length);
+            return;
+        }
+        let (body, origin) = if self.turns > 1 { node.body() } else { (node, 0) };
+        walk_repeated(body, self.stride, origin, offset, length, sink);
+    }
+}
+
+impl Layout for Plan {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn bounds(&self, count: usize) -> (isize, isize) {
+        if count == 0 || self.size == 0 {
+            return (0, 0);
+        }
+        let reach = self.extent.saturating_mul(count as isize - 1);
+        let (low, high) = self.bounds;
+        (low.saturating_add(reach.min(0)), high.saturating_add(reach.max(0)))
+    }
+
+    fn segment_count(&self, count: usize) -> usize {
+        match self.run(count) {
+            Some(run) => usize::from(run.length > 0),
+            None => self.runs.saturating_mul(count),
+        }
+    }
+
+    fn segments(
+        &self,
+        count: usize,
+        offset: usize,
+        length: usize,
+        each: &mut dyn FnMut(Segment) -> bool,
+    ) {
+        self.walk(count, offset, length, &mut Teller { each });
+    }
+
+    fn pack(&self, memory: &Memory, count: usize, offset: usize, out: &mut [u8]) {
+        let length = out.len();
+        self.walk(count, offset, length, &mut Packer { memory, rest: out });
+    }
+
+    fn unpack(&self, memory: &Memory, count: usize, offset: usize, data: &[u8]) {
+        self.walk(count, offset, data.len(), &mut Unpacker { memory, rest: data });
+    }
+}

@@ -1,0 +1,182 @@
+//! The parts that plans are made of, and the rules that keep them normal.
+
+use std::sync::Arc;
+
+/// A list of bytes in packed order, around an origin.
+///
+/// Cloning is cheap: long lists and bodies are shared.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// What is added to all displacements inside, in bytes.
+    pub displacement: isize,
+    /// How many bytes there are; never 0.
+    pub size: usize,
+    pub shape: Shape,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    /// All bytes in one run.
+    Run,
+    /// `body`, repeated at multiples of `stride`; its displacement is 0.
+    Loop { count: usize, stride: isize, body: Arc<Node> },
+    /// `body` at every displacement of a list; its own displacement is 0.
+    Scattered { displacements: Arc<[isize]>, body: Arc<Node> },
+    /// Runs of different lengths: run `i` begins at packed byte `starts[i]` and ends where the
+    /// next begins; one start more than runs tells where the last one ends.
+    Runs { displacements: Arc<[isize]>, starts: Arc<[usize]> },
+    /// Different parts one after the other; `starts` as for runs.
+    Sequence { parts: Arc<[Node]>, starts: Arc<[usize]> },
+}
+
+impl Node {
+    pub fn run(displacement: isize, size: usize) -> Self {
+        Self { displacement, size, shape: Shape::Run }
+    }
+
+    pub fn shifted(&self, by: isize) -> Self {
+        Self { displacement: self.displacement + by, ..self.clone() }
+    }
+
+    /// How many runs of bytes there are (at most: neighbours may touch).
+    pub fn runs(&self) -> usize {
+        match &self.shape {
+            Shape::Run => 1,
+            Shape::Loop { count, body, .. } => count.saturating_mul(body.runs()),
+            Shape::Scattered { displacements, body } => {
+                displacements.len().saturating_mul(body.runs())
+            }
+            Shape::Runs { displacements, .. } => displacements.len(),
+            Shape::Sequence { parts, .. } => {
+                parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.runs()))
+            }
+        }
+    }
+
+    /// How elements at a distance of `extent` repeat: as turns of the loop that this node is, if
+    /// each element continues the loop of the one before, else as the whole node. Returns the
+    /// turns in one element (1: not a continued loop) and the distance between turns.
+    pub fn continued(&self, extent: isize) -> (usize, isize) {
+        match &self.shape {
+            Shape::Loop { count, stride, .. }
+                if stride.checked_mul(*count as isize) == Some(extent) =>
+            {
+                (*count, *stride)
+            }
+            _ => (1, extent),
+        }
+    }
+
+    /// A loop's body and the displacement of its first turn.
+    pub fn body(&self) -> (&Node, isize) {
+        match &self.shape {
+            Shape::Loop { body, .. } => (body, self.displacement),
+            _ => (self, 0),
+        }
+    }
+
+    /// This node `count` times at multiples of `stride`; `count` is not 0.
+    pub fn repeated(self, count: usize, stride: isize) -> Self {
+        if count == 1 {
+            return self;
+        }
+        let size = self.size * count;
+        if matches!(self.shape, Shape::Run) && stride == self.size as isize {
+            return Self::run(self.displacement, size);
+        }
+        let displacement = self.displacement;
+        let (turns, turn_stride) = self.continued(stride);
+        if let (true, Shape::Loop { body, .. }) = (turns > 1, &self.shape) {
+            let body = Arc::clone(body);
+            let shape = Shape::Loop { count: turns * count, stride: turn_stride, body };
+            return Self { displacement, size, shape };
+        }
+        let body = Arc::new(Self { displacement: 0, ..self });
+        Self { displacement, size, shape: Shape::Loop { count, stride, body } }
+    }
+
+    /// This node at every one of `displacements`, of which there is at least one.
+    pub fn scattered(self, displacements: Vec<isize>) -> Self {
+        let first = displacements[0];
+        if displacements.len() == 1 {
+            return self.shifted(first);
+        }
+        if let Some(stride) = constant_stride(&displacements) {
+            return self.repeated(displacements.len(), stride).shifted(first);
+        }
+        let displacement = self.displacement;
+        let size = self.size * displacements.len();
+        let body = Arc::new(Self { displacement: 0, ..self });
+        let displacements = displacements.into();
+        Self { displacement, size, shape: Shape::Scattered { displacements, body } }
+    }
+}
+
+fn constant_stride(displacements: &[isize]) -> Option<isize> {
+    let stride = displacements[1] - displacements[0];
+    displacements.windows(2).all(|pair| pair[1] - pair[0] == stride).then_some(stride)
+}
+
+/// Collects nodes in packed order and makes one of them.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    parts: Vec<Node>,
+    /// The runs since the last part, merged where they touch.
+    displacements: Vec<isize>,
+    lengths: Vec<usize>,
+}
+
+impl Collector {
+    pub fn push(&mut self, node: Node) {
+        if !matches!(node.shape, Shape::Run) {
+            self.end_runs();
+            self.parts.push(node);
+            return;
+        }
+        if let (Some(displacement), Some(length)) =
+            (self.displacements.last(), self.lengths.last_mut())
+            && displacement + *length as isize == node.displacement
+        {
+            *length += node.size;
+            return;
+        }
+        self.displacements.push(node.displacement);
+        self.lengths.push(node.size);
+    }
+
+    /// All that was pushed; `None` if it was nothing.
+    pub fn finish(mut self) -> Option<Node> {
+        self.end_runs();
+        if self.parts.len() <= 1 {
+            return self.parts.pop();
+        }
+        let starts = starts_of(self.parts.iter().map(|part| part.size));
+        let size = starts[self.parts.len()];
+        let shape = Shape::Sequence { parts: self.parts.into(), starts };
+        Some(Node { displacement: 0, size, shape })
+    }
+
+    fn end_runs(&mut self) {
+        let displacements = std::mem::take(&mut self.displacements);
+        let lengths = std::mem::take(&mut self.lengths);
+        let Some(&length) = lengths.first() else { return };
+        if lengths.iter().all(|&other| other == length) {
+            self.parts.push(Node::run(0, length).scattered(displacements));
+            return;
+        }
+        let starts = starts_of(lengths.iter().copied());
+        let size = starts[lengths.len()];
+        let shape = Shape::Runs { displacements: displacements.into(), starts };
+        self.parts.push(Node { displacement: 0, size, shape });
+    }
+}
+
+fn starts_of(sizes: impl Iterator<Item = usize>) -> Arc<[usize]> {
+    let mut starts = vec![0];
+    let mut sum = 0;
+    starts.extend(sizes.map(|size| {
+        sum += size;
+        sum
+    }));
+    starts.into()
+}

@@ -1,0 +1,119 @@
+//! What is done with the bytes of a walk: packed, unpacked, or told as runs.
+
+use memory::{Memory, Segment};
+
+use crate::plan::walk::Sink;
+
+/// Copies from memory to the packed bytes that are left to fill.
+pub(crate) struct Packer<'a> {
+    pub memory: &'a Memory,
+    pub rest: &'a mut [u8],
+}
+
+impl<'a> Packer<'a> {
+    #[inline]
+    fn next(&mut self, length: usize) -> &'a mut [u8] {
+        let (next, rest) = std::mem::take(&mut self.rest).split_at_mut(length);
+        self.rest = rest;
+        next
+    }
+}
+
+impl Sink for Packer<'_> {
+    #[inline]
+    fn run(&mut self, displacement: isize, length: usize) -> bool {
+        let out = self.next(length);
+        self.memory.read(displacement, out);
+        true
+    }
+
+    #[inline]
+    fn strided(&mut self, displacement: isize, stride: isize, block: usize, count: usize) -> bool {
+        let out = self.next(block * count);
+        self.memory.gather(displacement, stride, block, out);
+        true
+    }
+
+    #[inline]
+    fn listed(&mut self, origin: isize, displacements: &[isize], block: usize) -> bool {
+        let out = self.next(block * displacements.len());
+        self.memory.gather_listed(origin, displacements, block, out);
+        true
+    }
+
+    #[inline]
+    fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool {
+        let out = self.next(starts[displacements.len()] - starts[0]);
+        self.memory.gather_runs(origin, displacements, starts, out);
+        true
+    }
+}
+
+/// Copies to memory from the packed bytes that are left.
+pub(crate) struct Unpacker<'a> {
+    pub memory: &'a Memory,
+    pub rest: &'a [u8],
+}
+
+impl<'a> Unpacker<'a> {
+    #[inline]
+    fn next(&mut self, length: usize) -> &'a [u8] {
+        let (next, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        next
+    }
+}
+
+impl Sink for Unpacker<'_> {
+    #[inline]
+    fn run(&mut self, displacement: isize, length: usize) -> bool {
+        let data = self.next(length);
+        self.memory.write(displacement, data);
+        true
+    }
+
+    #[inline]
+    fn strided(&mut self, displacement: isize, stride: isize, block: usize, count: usize) -> bool {
+        let data = self.next(block * count);
+        self.memory.scatter(displacement, stride, block, data);
+        true
+    }
+
+    #[inline]
+    fn listed(&mut self, origin: isize, displacements: &[isize], block: usize) -> bool {
+        let data = self.next(block * displacements.len());
+        self.memory.scatter_listed(origin, displacements, block, data);
+        true
+    }
+
+    #[inline]
+    fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool {
+        let data = self.next(starts[displacements.len()] - starts[0]);
+        self.memory.scatter_runs(origin, displacements, starts, data);
+        true
+    }
+}
+
+/// Tells each run to a function, until that returns false.
+pub(crate) struct Teller<'a> {
+    pub each: &'a mut dyn FnMut(Segment) -> bool,
+}
+
+impl Sink for Teller<'_> {
+    fn run(&mut self, displacement: isize, length: usize) -> bool {
+        (self.each)(Segment { displacement, length })
+    }
+
+    fn strided(&mut self, displacement: isize, stride: isize, block: usize, count: usize) -> bool {
+        (0..count as isize).all(|turn| self.run(displacement + turn * stride, block))
+    }
+
+    fn listed(&mut self, origin: isize, displacements: &[isize], block: usize) -> bool {
+        displacements.iter().all(|displacement| self.run(origin + displacement, block))
+    }
+
+    fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool {
+        let lengths = starts.windows(2).map(|pair| pair[1] - pair[0]);
+        displacements.iter().zip(lengths).all(|(at, length)| self.run(origin + at, length))
+    }
+}

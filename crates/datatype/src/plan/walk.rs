@@ -1,0 +1,183 @@
+//! Walking a node: every byte of a packed range is shown to a sink, in packed order.
+
+use crate::plan::node::{Node, Shape};
+
+/// What is done with the bytes. Methods return false to end the walk.
+pub(crate) trait Sink {
+    /// One run of bytes.
+    fn run(&mut self, displacement: isize, length: usize) -> bool;
+
+    /// `count` runs of `block` bytes at a distance of `stride`.
+    fn strided(&mut self, displacement: isize, stride: isize, block: usize, count: usize) -> bool;
+
+    /// Runs of `block` bytes at `origin` plus each of `displacements`.
+    fn listed(&mut self, origin: isize, displacements: &[isize], block: usize) -> bool;
+
+    /// Runs at `origin` plus each of `displacements`, as long as the distance between their start
+    /// and the next in `starts`.
+    fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool;
+}
+
+/// Walks `length` bytes from packed byte `skip` on, of `body` repeated without end from `origin`
+/// at a distance of `stride`. `length` is not 0.
+pub(crate) fn walk_repeated<S: Sink>(
+    body: &Node,
+    stride: isize,
+    origin: isize,
+    skip: usize,
+    length: usize,
+    sink: &mut S,
+) -> bool {
+    let turn = skip / body.size;
+    let (head, full, tail) = split(skip - turn * body.size, length, body.size);
+    let mut at = origin + turn as isize * stride;
+    if let Some((skip, length)) = head {
+        if !walk(body, at, skip, length, sink) {
+            return false;
+        }
+        at = at.wrapping_add(stride);
+    }
+    if full > 0 && !walk_turns(body, full, stride, at, sink) {
+        return false;
+    }
+    tail == 0 || walk(body, at + full as isize * stride, 0, tail, sink)
+}
+
+/// Walks `length` bytes of `node` from packed byte `skip` on. `length` is not 0.
+fn walk<S: Sink>(node: &Node, origin: isize, skip: usize, length: usize, sink: &mut S) -> bool {
+    let origin = origin + node.displacement;
+    match &node.shape {
+        Shape::Run => sink.run(origin + skip as isize, length),
+        Shape::Loop { stride, body, .. } => {
+            walk_repeated(body, *stride, origin, skip, length, sink)
+        }
+        Shape::Scattered { displacements, body } => {
+            walk_scattered(displacements, body, origin, skip, length, sink)
+        }
+        Shape::Runs { displacements, starts } => {
+            walk_runs(displacements, starts, origin, skip, length, sink)
+        }
+        Shape::Sequence { parts, starts } => {
+            let (end, first) = (skip + length, containing(starts, skip));
+            let whole = |index: usize| skip <= starts[index] && starts[index + 1] <= end;
+            for (index, part) in parts.iter().enumerate().skip(first) {
+                let start = starts[index];
+                if start >= end {
+                    break;
+                }
+                let goes_on = if whole(index) {
+                    walk_whole(part, origin, sink)
+                } else {
+                    let from = skip.max(start) - start;
+                    walk(part, origin, from, end.min(starts[index + 1]) - start - from, sink)
+                };
+                if !goes_on {
+                    return false;
+                }
+            }
+            true
+        }
+    }
+}
+
+/// Walks all bytes of `node`.
+fn walk_whole<S: Sink>(node: &Node, origin: isize, sink: &mut S) -> bool {
+    let origin = origin + node.displacement;
+    match &node.shape {
+        Shape::Run => sink.run(origin, node.size),
+        Shape::Loop { count, stride, body } => walk_turns(body, *count, *stride, origin, sink),
+        Shape::Scattered { displacements, body } => walk_places(displacements, body, origin, sink),
+        Shape::Runs { displacements, starts } => sink.runs(origin, displacements, starts),
+        Shape::Sequence { parts, .. } => parts.iter().all(|part| walk_whole(part, origin, sink)),
+    }
+}
+
+/// Walks `count` whole turns of a loop.
+fn walk_turns<S: Sink>(
+    body: &Node,
+    count: usize,
+    stride: isize,
+    origin: isize,
+    sink: &mut S,
+) -> bool {
+    if let Shape::Run = body.shape {
+        return sink.strided(origin + body.displacement, stride, body.size, count);
+    }
+    (0..count as isize).all(|turn| walk_whole(body, origin + turn * stride, sink))
+}
+
+/// Walks all of `body` at each of `displacements`.
+fn walk_places<S: Sink>(displacements: &[isize], body: &Node, origin: isize, sink: &mut S) -> bool {
+    if let Shape::Run = body.shape {
+        return sink.listed(origin + body.displacement, displacements, body.size);
+    }
+    displacements.iter().all(|displacement| walk_whole(body, origin + displacement, sink))
+}
+
+fn walk_scattered<S: Sink>(
+    displacements: &[isize],
+    body: &Node,
+    origin: isize,
+    skip: usize,
+    length: usize,
+    sink: &mut S,
+) -> bool {
+    let mut place = skip / body.size;
+    let (head, full, tail) = split(skip - place * body.size, length, body.size);
+    if let Some((skip, length)) = head {
+        if !walk(body, origin + displacements[place], skip, length, sink) {
+            return false;
+        }
+        place += 1;
+    }
+    let last = place + full;
+    if full > 0 && !walk_places(&displacements[place..last], body, origin, sink) {
+        return false;
+    }
+    tail == 0 || walk(body, origin + displacements[last], 0, tail, sink)
+}
+
+fn walk_runs<S: Sink>(
+    displacements: &[isize],
+    starts: &[usize],
+    origin: isize,
+    skip: usize,
+    length: usize,
+    sink: &mut S,
+) -> bool {
+    let end = skip + length;
+    let mut first = containing(starts, skip);
+    let last = containing(starts, end);
+    if starts[first] < skip {
+        let into = skip - starts[first];
+        let part = end.min(starts[first + 1]) - skip;
+        if !sink.run(origin + displacements[first] + into as isize, part) {
+            return false;
+        }
+        if first == last {
+            return true;
+        }
+        first += 1;
+    }
+    let whole = first < last;
+    if whole && !sink.runs(origin, &displacements[first..last], &starts[first..=last]) {
+        return false;
+    }
+    starts[last] == end || sink.run(origin + displacements[last], end - starts[last])
+}
+
+/// The index of the part in which packed byte `offset` lies; the number of parts at the end.
+fn containing(starts: &[usize], offset: usize) -> usize {
+    starts.partition_point(|&start| start <= offset) - 1
+}
+
+/// Divides `length` bytes, which begin `skip` bytes into a body of `size`: the rest of the first
+/// body (where to begin, how long) if it is not whole, whole bodies, and bytes of the last one.
+fn split(skip: usize, length: usize, size: usize) -> (Option<(usize, usize)>, usize, usize) {
+    if skip == 0 {
+        return (None, length / size, length % size);
+    }
+    let head = length.min(size - skip);
+    let rest = length - head;
+    (Some((skip, head)), rest / size, rest % size)
+}
