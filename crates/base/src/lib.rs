@@ -12,4 +12,4 @@ pub mod rail;
 
 pub use error::{Error, ErrorClass, Result};
 pub use ids::{ContextId, GateId, RailId};
-pub use rail::RailProfile;
+pub use rail::{RailProfile, RemoteMemory};

@@ -21,3 +21,13 @@ pub struct RailProfile {
     /// Whether packets of one gate arrive in the order in which they were posted.
     pub ordered: bool,
 }
+
+/// Memory of a peer that can be fetched from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteMemory {
+    /// How many runs of bytes the data lies in. 1: `address` is where it is. More: `address` is
+    /// where a table of them is, each as address and length, 8 bytes each.
+    pub runs: u32,
+    /// The address in the peer's memory.
+    pub address: u64,
+}

@@ -1,1 +1,30 @@
-//! Gates, outboxes, matching, rendezvous, strategies.
+//! The scheduling engine: gates, outboxes, matching, rendezvous, strategies.
+//!
+//! An [`Engine`] is one process's side of all its conversations. It does no I/O, starts no
+//! threads and reads no clock: messages to send and receive come as commands, bytes from the rails
+//! as [`Engine::handle_packet`], and what shall go out is asked of it when a rail has room. Every
+//! decision about packets is taken at that moment, by a strategy that sees the whole outbox.
+//!
+//! The order of calls is told at [`Engine`]. The engine holds no driver and knows none by name: it
+//! sees `RailProfile`s. It never sees an MPI constant.
+
+#![forbid(unsafe_code)]
+
+mod engine;
+mod flow;
+mod gate;
+mod inbound;
+mod list;
+mod matching;
+mod outbound;
+mod request;
+mod slab;
+pub mod strategy;
+pub mod tactic;
+mod unexpected;
+
+pub use engine::{Engine, Fetch, Incoming, Receive, Send};
+pub use flow::ContextSlot;
+pub use outbound::Shortcut;
+pub use request::{Outcome, Problem, RequestId};
+pub use unexpected::MessageId;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use base::ContextId;
+use base::{ContextId, RemoteMemory};
 
 use crate::layout::*;
 use crate::{MESSAGE_HEADER_BYTES, padded};
@@ -30,16 +30,6 @@ pub struct Envelope {
     pub tag: i32,
     /// The message's number in its flow, counted from 0, modulo 2^32.
     pub sequence: u32,
-}
-
-/// Memory of the sender that the receiver may fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RemoteMemory {
-    /// How many runs of bytes the data lies in. 1: `address` is where it is. More: `address` is
-    /// where a table of them is, each as address and length, 8 bytes each.
-    pub runs: u32,
-    /// The address in the sender's memory.
-    pub address: u64,
 }
 
 /// One record of a packet. Requests are named by numbers that mean something only to the process
@@ -96,8 +86,10 @@ pub enum Record<'a> {
     },
     /// The receiver gives a flow a number.
     Flow {
-        /// The message space; the flow is that from the process which gets this record.
+        /// The message space; the flow goes from the process that gets this record to its sender.
         context: ContextId,
+        /// The rank in it of the process that sends this record.
+        rank: u32,
         /// The number.
         number: u32,
     },
@@ -136,7 +128,7 @@ impl Record<'_> {
                 }
                 Record::Announce { envelope, .. } => flow_bytes(envelope) + ANNOUNCE_BYTES,
                 Record::Grant { .. } => 16,
-                Record::Data { .. } => 8,
+                Record::Data { .. } | Record::Flow { .. } => 8,
                 _ => 0,
             }
     }
@@ -204,10 +196,11 @@ impl Record<'_> {
                 put_header(out, KIND_CREDIT, 0, 0, [bytes, 0, 0]);
                 16
             }
-            Record::Flow { context, number } => {
+            Record::Flow { context, rank, number } => {
                 let [low, high] = halves(context.0);
                 put_header(out, KIND_FLOW, 0, 0, [low, high, number]);
-                16
+                put_u64(out, 16, u64::from(rank));
+                24
             }
             Record::Cancel { request } => {
                 let [low, high] = halves(request);
@@ -387,7 +380,12 @@ fn parse_control(rest: &[u8], kind: u8, flags: u8, payload_len: usize) -> Parsed
         }
         KIND_FINISHED => Record::Finished { request },
         KIND_CREDIT => Record::Credit { bytes: u32_at(rest, WORD_A) },
-        KIND_FLOW => Record::Flow { context: ContextId(request), number: u32_at(rest, WORD_C) },
+        KIND_FLOW => {
+            let rank = u64_at(rest.get(16..24).ok_or(CUT)?, 0);
+            let rank = u32::try_from(rank).map_err(|_| "a rank is too large")?;
+            let (context, number) = (ContextId(request), u32_at(rest, WORD_C));
+            return Ok((Record::Flow { context, rank, number }, 24));
+        }
         KIND_CANCEL => Record::Cancel { request },
         KIND_CANCEL_REPLY => {
             Record::CancelReply { request, withdrawn: flags & FLAG_WITHDRAWN != 0 }

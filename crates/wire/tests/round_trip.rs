@@ -1,8 +1,8 @@
 //! Every record survives emit and parse; no bytes whatever make the parser panic.
 
-use base::ContextId;
+use base::{ContextId, RemoteMemory};
 use proptest::prelude::*;
-use wire::{Envelope, FlowLabel, Record, Records, RemoteMemory};
+use wire::{Envelope, FlowLabel, Record, Records};
 
 fn envelope() -> impl Strategy<Value = Envelope> {
     let flow = prop_oneof![
@@ -41,8 +41,9 @@ fn record(payload: &'static [u8]) -> impl Strategy<Value = Record<'static>> {
             .prop_map(|(receiver, offset, payload)| Record::Data { receiver, offset, payload }),
         any::<u64>().prop_map(|request| Record::Finished { request }),
         any::<u32>().prop_map(|bytes| Record::Credit { bytes }),
-        (any::<u64>(), any::<u32>())
-            .prop_map(|(context, number)| Record::Flow { context: ContextId(context), number }),
+        (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(context, rank, number)| {
+            Record::Flow { context: ContextId(context), rank, number }
+        }),
         any::<u64>().prop_map(|request| Record::Cancel { request }),
         (any::<u64>(), any::<bool>())
             .prop_map(|(request, withdrawn)| Record::CancelReply { request, withdrawn }),

@@ -1,0 +1,403 @@
+//! The engine's state and its commands.
+
+use std::collections::{HashMap, VecDeque};
+
+use base::{ContextId, GateId, RailId, RailProfile, RemoteMemory};
+use memory::Buffer;
+
+use crate::flow::{ContextSlot, InFlow, OutFlow};
+use crate::gate::{Chunk, Gate, eager_cost};
+use crate::matching::{Matching, Selector};
+use crate::request::{ANY_SOURCE, ANY_TAG, Outcome, Request, RequestId, Requests, State};
+use crate::slab::Slab;
+use crate::strategy::{Plan, Strategy};
+use crate::unexpected::{Content, MessageId, UnexpectedMessages};
+
+/// A message to send.
+#[derive(Debug)]
+pub struct Send {
+    /// The peer process.
+    pub gate: GateId,
+    /// The peer's rank in the context.
+    pub peer: u32,
+    /// The message space.
+    pub context: ContextSlot,
+    /// The tag, at least 0.
+    pub tag: i32,
+    /// Whether the send is complete only when the receiver has matched the message.
+    pub synchronous: bool,
+    /// The data.
+    pub buffer: Buffer,
+}
+
+/// What to receive, and where to.
+#[derive(Debug)]
+pub struct Receive {
+    /// The message space.
+    pub context: ContextSlot,
+    /// The sender's rank in the context; none: any.
+    pub source: Option<u32>,
+    /// The tag; none: any.
+    pub tag: Option<i32>,
+    /// Where the data goes.
+    pub buffer: Buffer,
+}
+
+/// A message that is here and was not received yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// The sender's rank in the context.
+    pub source: u32,
+    /// The tag.
+    pub tag: i32,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// A transfer that a rail shall make by reading the peer's memory; its end is reported with
+/// [`Engine::handle_fetched`].
+#[derive(Debug)]
+pub struct Fetch {
+    /// The peer whose memory is read.
+    pub gate: GateId,
+    /// Where the data lies there.
+    pub memory: RemoteMemory,
+    /// How many bytes, from the first, are wanted.
+    pub length: u64,
+    /// Where they go.
+    pub into: Buffer,
+    /// Names the transfer in [`Engine::handle_fetched`].
+    pub request: RequestId,
+}
+
+/// One process's side of all conversations.
+///
+/// In what order to call: [`connect`](Self::connect) a gate before anything is sent to it or
+/// arrives from it, [`open_context`](Self::open_context) before it is used. Then
+/// - commands: [`send`](Self::send), [`receive`](Self::receive), probes, [`cancel`](Self::cancel);
+/// - inputs: [`handle_packet`](Self::handle_packet), [`handle_fetched`](Self::handle_fetched);
+/// - outputs, to be asked for after commands and inputs: [`next_fetch`](Self::next_fetch), and, as
+///   long as rails have room, [`gate_with_work`](Self::gate_with_work) with
+///   [`plan_packet`](Self::plan_packet) and [`write_packet`](Self::write_packet);
+/// - questions: [`is_complete`](Self::is_complete), [`take`](Self::take).
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) own: GateId,
+    pub(crate) rails: Vec<RailProfile>,
+    pub(crate) gates: Vec<Gate>,
+    pub(crate) contexts: Slab<Context>,
+    pub(crate) contexts_by_id: HashMap<ContextId, ContextSlot>,
+    pub(crate) requests: Requests,
+    pub(crate) unexpected: UnexpectedMessages,
+    pub(crate) in_flows: Slab<InFlow>,
+    /// Records of contexts that are not open here yet, with the peer that sent them.
+    pub(crate) orphans: HashMap<ContextId, Vec<(GateId, Box<[u8]>)>>,
+    pub(crate) fetches: VecDeque<Fetch>,
+    /// Gates whose outbox is not empty, in the order in which they got something.
+    pub(crate) gates_with_work: VecDeque<GateId>,
+    pub(crate) strategy: Box<dyn Strategy>,
+    pub(crate) plan: Plan,
+}
+
+/// One message space as this process sees it.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub matching: Matching,
+    /// The sending ends, by the receiver's rank in the context.
+    pub out_flows: Vec<OutFlow>,
+    /// The receiving ends, by the sender.
+    pub in_flows: HashMap<GateId, u32>,
+    /// Requests that are not complete.
+    pub active: usize,
+    /// To be closed as soon as nothing is active.
+    pub closing: bool,
+}
+
+impl Engine {
+    /// An engine for the process `own` with the rails described by `rails`, none connected yet.
+    pub fn new(own: GateId, rails: Vec<RailProfile>, strategy: Box<dyn Strategy>) -> Self {
+        Self {
+            own,
+            rails,
+            gates: Vec::new(),
+            contexts: Slab::new(),
+            contexts_by_id: HashMap::new(),
+            requests: Requests::new(),
+            unexpected: Slab::new(),
+            in_flows: Slab::new(),
+            orphans: HashMap::new(),
+            fetches: VecDeque::new(),
+            gates_with_work: VecDeque::new(),
+            strategy,
+            plan: Plan::default(),
+        }
+    }
+
+    /// Tells over which rails a peer is reached.
+    pub fn connect(&mut self, gate: GateId, rails: &[RailId]) {
+        let index = gate.0 as usize;
+        if self.gates.len() <= index {
+            self.gates.resize_with(index + 1, Gate::unconnected);
+        }
+        let rails: Vec<_> = rails.iter().map(|&id| (id, &self.rails[usize::from(id.0)])).collect();
+        self.gates[index].connect(&rails);
+    }
+
+    /// Whether [`connect`](Self::connect) was called for `gate`.
+    #[inline]
+    pub fn is_connected(&self, gate: GateId) -> bool {
+        self.gates.get(gate.0 as usize).is_some_and(Gate::is_connected)
+    }
+
+    /// Opens a message space in which this process has the given rank. Messages for it that came
+    /// before are delivered now.
+    pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {
+        let context = Context {
+            matching: Matching::new(id, rank),
+            out_flows: Vec::new(),
+            in_flows: HashMap::new(),
+            active: 0,
+            closing: false,
+        };
+        let slot = ContextSlot(self.contexts.insert(context).index);
+        self.contexts_by_id.insert(id, slot);
+        self.adopt_orphans(id);
+        slot
+    }
+
+    /// Closes a message space as soon as its last request is complete. What arrived for it and was
+    /// never received is dropped.
+    pub fn close_context(&mut self, slot: ContextSlot) {
+        self.contexts[slot.0].closing = true;
+        self.close_if_idle(slot);
+    }
+
+    fn close_if_idle(&mut self, slot: ContextSlot) {
+        let context = &self.contexts[slot.0];
+        if !context.closing || context.active > 0 {
+            return;
+        }
+        for index in context.matching.arrived(&self.unexpected) {
+            let message = self.unexpected.remove(index);
+            if let Content::Eager { data, .. } = message.content {
+                self.owe_credit(message.gate, data.len());
+            }
+        }
+        let context = self.contexts.remove(slot.0);
+        self.contexts_by_id.remove(&context.matching.id);
+        for flow in context.in_flows.into_values() {
+            self.in_flows.remove(flow);
+        }
+    }
+
+    /// Submits a message; nothing is decided about packets yet.
+    pub fn send(&mut self, send: Send) -> RequestId {
+        let Send { gate, peer, context: slot, tag, synchronous, buffer } = send;
+        let length = buffer.len();
+        let context = &mut self.contexts[slot.0];
+        context.active += 1;
+        let sequence = context.out_flow(peer).take_sequence();
+        let mut request = Request::receive(slot, context.matching.rank, tag, buffer);
+        request.state = State::Queued;
+        request.synchronous = synchronous;
+        request.gate = gate;
+        request.peer = peer;
+        request.sequence = sequence;
+        let id = self.requests.insert(request);
+        let eager = self.take_credit(gate, length);
+        let chunk = if eager { Chunk::Eager(id.0.index) } else { Chunk::Announce(id.0.index) };
+        self.push_chunk(gate, chunk);
+        id
+    }
+
+    /// Posts a receive; a message that is here already is delivered at once.
+    #[inline]
+    pub fn receive(&mut self, receive: Receive) -> RequestId {
+        let Receive { context: slot, source, tag, buffer } = receive;
+        let selector =
+            Selector { source: source.unwrap_or(ANY_SOURCE), tag: tag.unwrap_or(ANY_TAG) };
+        let request = Request::receive(slot, selector.source, selector.tag, buffer);
+        let id = self.requests.insert(request);
+        let context = &mut self.contexts[slot.0];
+        context.active += 1;
+        match context.matching.find_arrived(&self.unexpected, selector) {
+            None => context.matching.post(&mut self.requests, id.0.index),
+            Some(message) => {
+                context.matching.take_arrived(&mut self.unexpected, message);
+                self.deliver_unexpected(message, id.0.index);
+            }
+        }
+        id
+    }
+
+    /// The first message that a receive with this selection would get; it stays where it is.
+    pub fn probe(
+        &self,
+        context: ContextSlot,
+        source: Option<u32>,
+        tag: Option<i32>,
+    ) -> Option<Incoming> {
+        self.find_incoming(context, source, tag).map(|index| self.incoming(index))
+    }
+
+    /// Takes the message that [`probe`](Self::probe) would tell of out of matching, for
+    /// [`receive_message`](Self::receive_message).
+    pub fn matched_probe(
+        &mut self,
+        context: ContextSlot,
+        source: Option<u32>,
+        tag: Option<i32>,
+    ) -> Option<(MessageId, Incoming)> {
+        let index = self.find_incoming(context, source, tag)?;
+        self.contexts[context.0].matching.take_arrived(&mut self.unexpected, index);
+        Some((MessageId(self.unexpected.key(index)), self.incoming(index)))
+    }
+
+    /// Receives a message that a matched probe took; `None` if it was received before.
+    pub fn receive_message(&mut self, message: MessageId, buffer: Buffer) -> Option<RequestId> {
+        let found = self.unexpected.get(message.0)?;
+        let request = Request::receive(found.context, found.source, found.tag, buffer);
+        self.contexts[found.context.0].active += 1;
+        let id = self.requests.insert(request);
+        self.deliver_unexpected(message.0.index, id.0.index);
+        Some(id)
+    }
+
+    /// Asks that a request ends without a transfer. A posted receive does so at once. A send whose
+    /// message the receiver may not have matched yet asks it; it is complete after the answer.
+    /// Other requests are left to complete. [`Outcome::cancelled`] tells which it was.
+    pub fn cancel(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get(id) else { return };
+        let (context, gate) = (request.context, request.gate);
+        match request.state {
+            State::Posted => {
+                let index = id.0.index;
+                self.contexts[context.0].matching.withdraw(&mut self.requests, index);
+                self.requests[index].cancelled = true;
+                self.complete(index);
+            }
+            State::Queued | State::AwaitingMatch | State::Announced => {
+                // An eager message that does not wait for its match completes soon anyway; the
+                // answer then finds nobody.
+                self.push_control(gate, wire::Record::Cancel { request: id.0.to_u64() });
+            }
+            State::Streaming | State::Filling | State::Complete => {}
+        }
+    }
+
+    /// Whether a request is complete; also true when it does not exist any more.
+    #[inline]
+    pub fn is_complete(&self, id: RequestId) -> bool {
+        self.requests.is_complete(id)
+    }
+
+    /// The outcome of a complete request, which is forgotten; `None` while it is not complete.
+    #[inline]
+    pub fn take(&mut self, id: RequestId) -> Option<Outcome> {
+        self.requests.take(id)
+    }
+
+    /// The outcome of a complete request, which stays; `None` while it is not complete.
+    pub fn outcome(&self, id: RequestId) -> Option<Outcome> {
+        self.requests.outcome(id)
+    }
+
+    /// Gives a request up: it completes as it would have, and is then forgotten.
+    pub fn detach(&mut self, id: RequestId) {
+        self.requests.detach(id);
+    }
+
+    /// The next transfer that a rail shall make by reading a peer's memory.
+    #[inline]
+    pub fn next_fetch(&mut self) -> Option<Fetch> {
+        self.fetches.pop_front()
+    }
+
+    /// Whether anything waits for a rail.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        !self.gates_with_work.is_empty()
+    }
+
+    /// How many requests, unexpected messages and contexts there are: all zero when everything was
+    /// given back.
+    pub fn holdings(&self) -> (usize, usize, usize) {
+        (self.requests.len(), self.unexpected.len(), self.contexts.len())
+    }
+
+    fn find_incoming(
+        &self,
+        context: ContextSlot,
+        source: Option<u32>,
+        tag: Option<i32>,
+    ) -> Option<u32> {
+        let selector =
+            Selector { source: source.unwrap_or(ANY_SOURCE), tag: tag.unwrap_or(ANY_TAG) };
+        self.contexts[context.0].matching.find_arrived(&self.unexpected, selector)
+    }
+
+    fn incoming(&self, index: u32) -> Incoming {
+        let message = &self.unexpected[index];
+        Incoming { source: message.source, tag: message.tag, bytes: message.length }
+    }
+
+    /// Marks a request complete, with all that follows from it.
+    #[inline]
+    pub(crate) fn complete(&mut self, index: u32) {
+        let slot = self.requests[index].context;
+        self.requests.complete(index);
+        let context = &mut self.contexts[slot.0];
+        context.active -= 1;
+        if context.closing {
+            self.close_if_idle(slot);
+        }
+    }
+
+    /// Takes what an eager message of `length` bytes needs from the gate's credit; false if it
+    /// must be announced instead.
+    #[inline]
+    pub(crate) fn take_credit(&mut self, gate: GateId, length: usize) -> bool {
+        let gate = &mut self.gates[gate.0 as usize];
+        let cost = eager_cost(length);
+        let eager = length <= gate.eager_bytes_max && cost <= gate.credit;
+        if eager {
+            gate.credit -= cost;
+        }
+        eager
+    }
+
+    #[inline]
+    pub(crate) fn push_chunk(&mut self, gate: GateId, chunk: Chunk) {
+        let state = &mut self.gates[gate.0 as usize];
+        state.outbox.push_back(chunk);
+        if !state.listed {
+            state.listed = true;
+            self.gates_with_work.push_back(gate);
+        }
+    }
+
+    pub(crate) fn push_control(&mut self, gate: GateId, record: wire::Record<'static>) {
+        self.push_chunk(gate, Chunk::Control(record));
+    }
+}
+
+impl Context {
+    /// The flow to the process with rank `peer`.
+    #[inline]
+    pub(crate) fn out_flow(&mut self, peer: u32) -> &mut OutFlow {
+        let index = peer as usize;
+        if self.out_flows.len() <= index {
+            self.out_flows.resize(index + 1, OutFlow::NEW);
+        }
+        &mut self.out_flows[index]
+    }
+}
+
+impl OutFlow {
+    #[inline]
+    pub(crate) fn take_sequence(&mut self) -> u32 {
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        sequence
+    }
+}

@@ -1,0 +1,39 @@
+//! Flows: ordered streams of messages from one process to another within one context.
+//!
+//! A sender names a flow by context and own rank until the receiver has given it a number, which
+//! is then all that a message carries. The receiver gives its own number, so it is a direct index
+//! there, nobody has to agree on a free one, and no order of arrival can confuse it.
+
+use base::GateId;
+
+use crate::slab::NONE;
+
+/// Names a context of one engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ContextSlot(pub(crate) u32);
+
+/// The sending end of a flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutFlow {
+    /// The receiver's number for the flow; [`NONE`] until it is known.
+    pub number: u32,
+    /// The number of the next message.
+    pub sequence: u32,
+}
+
+impl OutFlow {
+    pub(crate) const NEW: Self = Self { number: NONE, sequence: 0 };
+}
+
+/// The receiving end of a flow.
+#[derive(Debug)]
+pub(crate) struct InFlow {
+    pub gate: GateId,
+    pub context: ContextSlot,
+    /// The sender's rank in the context.
+    pub source: u32,
+    /// The number of the message that comes next.
+    pub sequence: u32,
+    /// Messages that overtook the next one on another rail: number and record.
+    pub early: Vec<(u32, Box<[u8]>)>,
+}

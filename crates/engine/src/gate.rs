@@ -1,0 +1,73 @@
+//! Gates: what there is to know of one peer, and the outbox of what waits for it.
+
+use std::collections::VecDeque;
+
+use base::{RailId, RailProfile, limits};
+use wire::Record;
+
+/// One peer process.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// The rails that lead there.
+    pub rails: Vec<RailId>,
+    /// What waits to be sent, oldest first.
+    pub outbox: VecDeque<Chunk>,
+    /// Whether the engine's list of gates with work holds this one.
+    pub listed: bool,
+    /// Eager bytes that may still be sent before the peer has made use of earlier ones.
+    pub credit: usize,
+    /// Eager bytes of the peer that were made use of and not yet reported.
+    pub owed: usize,
+    /// Messages up to this length go eagerly, in bytes; 0 before the gate is connected.
+    pub eager_bytes_max: usize,
+    /// Whether the peer can fetch from here over some rail, and for which runs that is worth it.
+    pub fetch_segment_bytes_min: Option<usize>,
+}
+
+/// A piece of work for a rail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Chunk {
+    /// A whole message; the request's number.
+    Eager(u32),
+    /// The announcement of a message; the request's number.
+    Announce(u32),
+    /// What is left of a granted message: the request's number, and the receiver's request.
+    Stream(u32, u64),
+    /// A record without payload.
+    Control(Record<'static>),
+}
+
+impl Gate {
+    pub(crate) fn unconnected() -> Self {
+        Self {
+            rails: Vec::new(),
+            outbox: VecDeque::new(),
+            listed: false,
+            credit: limits::EAGER_CREDIT_BYTES,
+            owed: 0,
+            eager_bytes_max: 0,
+            fetch_segment_bytes_min: None,
+        }
+    }
+
+    pub(crate) fn connect(&mut self, rails: &[(RailId, &RailProfile)]) {
+        self.rails = rails.iter().map(|rail| rail.0).collect();
+        let eager = |profile: &RailProfile| {
+            let packet = profile.packet_bytes_max.min(wire::PAYLOAD_BYTES_MAX);
+            profile.eager_bytes_max.min(packet - wire::HEADER_BYTES_MAX)
+        };
+        self.eager_bytes_max = rails.iter().map(|rail| eager(rail.1)).min().unwrap_or(0);
+        let fetching = rails.iter().filter(|rail| rail.1.fetches);
+        self.fetch_segment_bytes_min = fetching.map(|rail| rail.1.fetch_segment_bytes_min).min();
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        !self.rails.is_empty()
+    }
+}
+
+/// What an eager message of `length` bytes takes from the credit.
+#[inline]
+pub(crate) fn eager_cost(length: usize) -> usize {
+    length + limits::EAGER_MESSAGE_COST
+}

@@ -1,0 +1,409 @@
+//! From packets to messages.
+
+use base::{ContextId, GateId, RemoteMemory, limits};
+use wire::{Envelope, FlowLabel, Malformed, Record, Records};
+
+use crate::engine::{Engine, Fetch};
+use crate::flow::{ContextSlot, InFlow};
+use crate::gate::{Chunk, eager_cost};
+use crate::list::Links;
+use crate::request::{RequestId, State};
+use crate::slab::Key;
+use crate::unexpected::{Content, Unexpected};
+
+/// A message as it arrives, before it has met a receive.
+struct Arrival<'a> {
+    gate: GateId,
+    context: ContextSlot,
+    source: u32,
+    tag: i32,
+    body: Body<'a>,
+}
+
+enum Body<'a> {
+    Eager { data: &'a [u8], synchronous: Option<u64> },
+    Announced { request: u64, length: u64, memory: Option<RemoteMemory> },
+}
+
+impl Engine {
+    /// Takes a packet that came from `gate`.
+    ///
+    /// # Errors
+    /// The packet is malformed, or names what does not exist: the peer is broken or no engine of
+    /// ours. What stood before the error has been taken.
+    #[inline]
+    pub fn handle_packet(&mut self, gate: GateId, packet: &[u8]) -> Result<(), Malformed> {
+        for record in Records::new(packet) {
+            self.handle_record(gate, record?)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the end of a transfer asked for by [`next_fetch`](Self::next_fetch): whether all
+    /// bytes are where they belong. If not, the peer is asked to send them.
+    pub fn handle_fetched(&mut self, request: RequestId, arrived: bool) {
+        let Some(receive) = self.requests.get(request) else { return };
+        let (gate, remote) = (receive.gate, receive.remote);
+        let wanted = receive.wanted();
+        let index = request.0.index;
+        if arrived {
+            self.requests[index].bytes = wanted;
+            self.complete(index);
+            self.push_control(gate, Record::Finished { request: remote });
+        } else {
+            let receiver = request.0.to_u64();
+            self.push_control(gate, Record::Grant { request: remote, receiver, length: wanted });
+        }
+    }
+
+    #[inline]
+    fn handle_record(&mut self, gate: GateId, record: Record<'_>) -> Result<(), Malformed> {
+        match record {
+            Record::Message { envelope, .. } | Record::Announce { envelope, .. } => {
+                self.handle_message(gate, envelope, record)
+            }
+            _ => self.handle_control(gate, record),
+        }
+    }
+
+    #[inline]
+    fn handle_message(
+        &mut self,
+        gate: GateId,
+        envelope: Envelope,
+        record: Record<'_>,
+    ) -> Result<(), Malformed> {
+        let flow = match envelope.flow {
+            FlowLabel::Agreed(number) => self.agreed_flow(gate, number)?,
+            FlowLabel::New { context, source } => match self.new_flow(gate, context, source) {
+                Some(flow) => flow,
+                None => {
+                    self.orphans.entry(context).or_default().push((gate, owned(&record)));
+                    return Ok(());
+                }
+            },
+        };
+        let state = &mut self.in_flows[flow];
+        if state.sequence != envelope.sequence {
+            state.early.push((envelope.sequence, owned(&record)));
+            return Ok(());
+        }
+        state.sequence = state.sequence.wrapping_add(1);
+        let (context, source) = (state.context, state.source);
+        let more = !state.early.is_empty();
+        self.deliver(arrival(gate, context, source, envelope.tag, record));
+        if more {
+            self.deliver_early(flow);
+        }
+        Ok(())
+    }
+
+    /// Messages that overtook the one just delivered and are next now.
+    #[cold]
+    fn deliver_early(&mut self, flow: u32) {
+        loop {
+            let state = &mut self.in_flows[flow];
+            let next = state.sequence;
+            let Some(found) = state.early.iter().position(|early| early.0 == next) else { return };
+            let (_, bytes) = state.early.swap_remove(found);
+            state.sequence = next.wrapping_add(1);
+            let (gate, context, source) = (state.gate, state.context, state.source);
+            let Some(Ok(record)) = Records::new(&bytes).next() else { continue };
+            let (Record::Message { envelope, .. } | Record::Announce { envelope, .. }) = record
+            else {
+                continue;
+            };
+            self.deliver(arrival(gate, context, source, envelope.tag, record));
+        }
+    }
+
+    #[inline]
+    fn agreed_flow(&self, gate: GateId, number: u32) -> Result<u32, Malformed> {
+        let index = number & FLOW_INDEX_MASK;
+        let known = self.in_flows.peek(index).is_some_and(|(generation, flow)| {
+            generation & FLOW_GENERATION_MASK == number >> FLOW_INDEX_BITS && flow.gate == gate
+        });
+        if known { Ok(index) } else { Err(Malformed { offset: 0, what: "an unknown flow" }) }
+    }
+
+    /// The flow named by context and source; made, and its number told, if it is new.
+    #[cold]
+    fn new_flow(&mut self, gate: GateId, id: ContextId, source: u32) -> Option<u32> {
+        let slot = *self.contexts_by_id.get(&id)?;
+        if let Some(&flow) = self.contexts[slot.0].in_flows.get(&gate) {
+            return Some(flow);
+        }
+        let flow = InFlow { gate, context: slot, source, sequence: 0, early: Vec::new() };
+        let Key { index, generation } = self.in_flows.insert(flow);
+        assert!(index <= FLOW_INDEX_MASK, "more than 2^24 flows");
+        self.contexts[slot.0].in_flows.insert(gate, index);
+        let number = (generation & FLOW_GENERATION_MASK) << FLOW_INDEX_BITS | index;
+        let rank = self.contexts[slot.0].matching.rank;
+        self.push_control(gate, Record::Flow { context: id, rank, number });
+        Some(index)
+    }
+
+    /// Delivers what came for a context before it was open here.
+    pub(crate) fn adopt_orphans(&mut self, id: ContextId) {
+        for (gate, record) in self.orphans.remove(&id).unwrap_or_default() {
+            let taken = self.handle_packet(gate, &record);
+            debug_assert!(taken.is_ok(), "the record was checked when it came");
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, arrival: Arrival<'_>) {
+        let matching = &mut self.contexts[arrival.context.0].matching;
+        match matching.match_posted(&mut self.requests, arrival.source, arrival.tag) {
+            Some(index) => self.fill(index, &arrival),
+            None => self.keep_unexpected(arrival),
+        }
+    }
+
+    /// Gives a message to the receive that it matched.
+    #[inline]
+    fn fill(&mut self, index: u32, arrival: &Arrival<'_>) {
+        let receive = &mut self.requests[index];
+        receive.source = arrival.source;
+        receive.tag = arrival.tag;
+        receive.gate = arrival.gate;
+        match arrival.body {
+            Body::Eager { data, synchronous } => {
+                receive.expected = data.len() as u64;
+                let fitting = data.len().min(receive.buffer.len());
+                receive.buffer.write(0, &data[..fitting]);
+                receive.bytes = fitting as u64;
+                self.complete(index);
+                self.owe_credit(arrival.gate, data.len());
+                if let Some(request) = synchronous {
+                    self.push_control(arrival.gate, Record::Finished { request });
+                }
+            }
+            Body::Announced { request, length, memory } => {
+                receive.expected = length;
+                receive.remote = request;
+                receive.state = State::Filling;
+                self.start_filling(index, memory);
+            }
+        }
+    }
+
+    /// Chooses how the data of an announced message comes.
+    fn start_filling(&mut self, index: u32, memory: Option<RemoteMemory>) {
+        let receive = &self.requests[index];
+        let (gate, remote, length) = (receive.gate, receive.remote, receive.wanted());
+        if gate == self.own {
+            return self.copy_locally(index);
+        }
+        let fetches = self.gates[gate.0 as usize].fetch_segment_bytes_min.is_some();
+        match memory {
+            _ if length == 0 => {
+                self.complete(index);
+                self.push_control(gate, Record::Finished { request: remote });
+            }
+            Some(memory) if fetches => {
+                let (into, request) = (receive.buffer.clone(), self.requests.id(index));
+                self.fetches.push_back(Fetch { gate, memory, length, into, request });
+            }
+            _ => {
+                let receiver = self.requests.id(index).0.to_u64();
+                self.push_control(gate, Record::Grant { request: remote, receiver, length });
+            }
+        }
+    }
+
+    /// Sender and receiver are this process: one copy, no packet.
+    fn copy_locally(&mut self, index: u32) {
+        let receive = &self.requests[index];
+        let Some(send) = self.requests.named(receive.remote, &[State::Announced]) else { return };
+        let copied = self.requests[send].buffer.copy_to(&receive.buffer);
+        self.requests[index].bytes = copied as u64;
+        self.requests[send].bytes = self.requests[send].buffer.len() as u64;
+        self.complete(index);
+        self.complete(send);
+    }
+
+    #[cold]
+    fn keep_unexpected(&mut self, arrival: Arrival<'_>) {
+        let Arrival { gate, context, source, tag, body } = arrival;
+        let (length, content) = match body {
+            Body::Eager { data, synchronous } => {
+                (data.len() as u64, Content::Eager { data: data.into(), synchronous })
+            }
+            Body::Announced { request, length, memory } => {
+                (length, Content::Announced { request, memory })
+            }
+        };
+        let (arrival, bin) = (Links::NONE, Links::NONE);
+        let message = Unexpected { gate, context, source, tag, length, content, arrival, bin };
+        let index = self.unexpected.insert(message).index;
+        self.contexts[context.0].matching.arrive(&mut self.unexpected, index);
+    }
+
+    /// Gives an unexpected message, which matching has let go of, to a receive.
+    pub(crate) fn deliver_unexpected(&mut self, message: u32, receive: u32) {
+        let Unexpected { gate, context, source, tag, length, content, .. } =
+            self.unexpected.remove(message);
+        let body = match &content {
+            Content::Eager { data, synchronous } => Body::Eager { data, synchronous: *synchronous },
+            Content::Announced { request, memory } => {
+                Body::Announced { request: *request, length, memory: *memory }
+            }
+        };
+        self.fill(receive, &Arrival { gate, context, source, tag, body });
+    }
+
+    /// Notes that eager data of `gate` was made use of, and tells it now and then.
+    #[inline]
+    pub(crate) fn owe_credit(&mut self, gate: GateId, length: usize) {
+        let state = &mut self.gates[gate.0 as usize];
+        state.owed += eager_cost(length);
+        if state.owed >= limits::EAGER_CREDIT_BYTES / 2 {
+            let bytes = std::mem::take(&mut state.owed) as u32;
+            self.push_control(gate, Record::Credit { bytes });
+        }
+    }
+
+    fn handle_control(&mut self, gate: GateId, record: Record<'_>) -> Result<(), Malformed> {
+        match record {
+            Record::Finished { request } => {
+                let index =
+                    self.of_peer(gate, request, &[State::AwaitingMatch, State::Announced])?;
+                let send = &mut self.requests[index];
+                send.bytes = send.buffer.len() as u64;
+                self.complete(index);
+            }
+            Record::Grant { request, receiver, length } => {
+                self.start_streaming(gate, request, receiver, length)?;
+            }
+            Record::Data { receiver, offset, payload } => {
+                self.take_data(gate, receiver, offset, payload)?;
+            }
+            Record::Credit { bytes } => {
+                let state = &mut self.gates[gate.0 as usize];
+                state.credit = limits::EAGER_CREDIT_BYTES.min(state.credit + bytes as usize);
+            }
+            Record::Flow { context, rank, number } => self.note_flow(context, rank, number),
+            Record::Cancel { request } => self.withdraw_arrived(gate, request),
+            Record::CancelReply { request, withdrawn: true } => {
+                let index =
+                    self.of_peer(gate, request, &[State::AwaitingMatch, State::Announced])?;
+                self.requests[index].cancelled = true;
+                self.complete(index);
+            }
+            // The message had been matched: the request completes as usual, or has.
+            Record::CancelReply { withdrawn: false, .. } => {}
+            Record::Message { .. } | Record::Announce { .. } => unreachable!("handled before"),
+        }
+        Ok(())
+    }
+
+    /// The request that `gate` names, which must be one that concerns it, in one of `states`.
+    fn of_peer(&self, gate: GateId, word: u64, states: &[State]) -> Result<u32, Malformed> {
+        let index = self.requests.named(word, states);
+        let concerned = index.filter(|&index| self.requests[index].gate == gate);
+        concerned.ok_or(Malformed { offset: 0, what: "an unknown request" })
+    }
+
+    fn start_streaming(
+        &mut self,
+        gate: GateId,
+        request: u64,
+        receiver: u64,
+        length: u64,
+    ) -> Result<(), Malformed> {
+        let index = self.of_peer(gate, request, &[State::Announced])?;
+        let send = &mut self.requests[index];
+        if length == 0 || length > send.buffer.len() as u64 {
+            return Err(Malformed { offset: 0, what: "a grant of an impossible length" });
+        }
+        send.state = State::Streaming;
+        send.bytes = 0;
+        send.expected = length;
+        self.push_chunk(gate, Chunk::Stream(index, receiver));
+        Ok(())
+    }
+
+    fn take_data(
+        &mut self,
+        gate: GateId,
+        receiver: u64,
+        offset: u64,
+        payload: &[u8],
+    ) -> Result<(), Malformed> {
+        let index = self.of_peer(gate, receiver, &[State::Filling])?;
+        let receive = &mut self.requests[index];
+        let wanted = receive.wanted();
+        let end = offset.checked_add(payload.len() as u64);
+        if end.is_none_or(|end| end > wanted) {
+            return Err(Malformed { offset: 0, what: "data outside its message" });
+        }
+        receive.buffer.write(offset as usize, payload);
+        receive.bytes += payload.len() as u64;
+        if receive.bytes == wanted {
+            self.complete(index);
+        }
+        Ok(())
+    }
+
+    fn note_flow(&mut self, id: ContextId, rank: u32, number: u32) {
+        // The context may have been closed since the message was sent.
+        let Some(&slot) = self.contexts_by_id.get(&id) else { return };
+        if let Some(flow) = self.contexts[slot.0].out_flows.get_mut(rank as usize) {
+            flow.number = number;
+        }
+    }
+
+    /// Looks for a message that its sender wants back.
+    fn withdraw_arrived(&mut self, gate: GateId, request: u64) {
+        let wanted = |message: &Unexpected| {
+            message.gate == gate
+                && match message.content {
+                    Content::Eager { synchronous, .. } => synchronous == Some(request),
+                    Content::Announced { request: announced, .. } => announced == request,
+                }
+        };
+        let found = self.unexpected.iter().find(|(_, message)| wanted(message));
+        let found = found.map(|(index, message)| (index, message.context));
+        // One that a matched probe took stays: it is matched.
+        let found = found.filter(|&(index, context)| {
+            self.contexts[context.0].matching.arrived(&self.unexpected).contains(&index)
+        });
+        if let Some((index, context)) = found {
+            self.contexts[context.0].matching.take_arrived(&mut self.unexpected, index);
+            if let Content::Eager { data, .. } = self.unexpected.remove(index).content {
+                self.owe_credit(gate, data.len());
+            }
+        }
+        let withdrawn = found.is_some();
+        self.push_control(gate, Record::CancelReply { request, withdrawn });
+    }
+}
+
+const FLOW_INDEX_BITS: u32 = 24;
+const FLOW_INDEX_MASK: u32 = (1 << FLOW_INDEX_BITS) - 1;
+const FLOW_GENERATION_MASK: u32 = u32::MAX >> FLOW_INDEX_BITS;
+
+#[inline]
+fn arrival<'a>(
+    gate: GateId,
+    context: ContextSlot,
+    source: u32,
+    tag: i32,
+    record: Record<'a>,
+) -> Arrival<'a> {
+    let body = match record {
+        Record::Message { payload, synchronous, .. } => Body::Eager { data: payload, synchronous },
+        Record::Announce { request, length, memory, .. } => {
+            Body::Announced { request, length, memory }
+        }
+        _ => unreachable!("only messages arrive"),
+    };
+    Arrival { gate, context, source, tag, body }
+}
+
+fn owned(record: &Record<'_>) -> Box<[u8]> {
+    let mut bytes = vec![0; record.buffer_len()];
+    record.emit(&mut bytes);
+    bytes.into()
+}

@@ -1,0 +1,282 @@
+//! From the outbox to packets.
+
+use base::{GateId, RailId, RemoteMemory};
+use memory::Buffer;
+use wire::{Envelope, FlowLabel, Record};
+
+use crate::engine::{Context, Engine};
+use crate::flow::ContextSlot;
+use crate::gate::{Chunk, Gate, eager_cost};
+use crate::request::{Request, Requests, State};
+use crate::slab::{NONE, Slab};
+use crate::strategy::{Offer, Window};
+
+/// A short message that may pass by the outbox: see [`Engine::shortcut`].
+#[derive(Clone, Copy, Debug)]
+pub struct Shortcut {
+    flow: u32,
+    tag: i32,
+    sequence: u32,
+    length: usize,
+}
+
+impl Shortcut {
+    /// The length of the packet, in bytes.
+    #[inline]
+    pub fn packet_len(&self) -> usize {
+        wire::padded(wire::MESSAGE_HEADER_BYTES, self.length)
+    }
+
+    /// Writes the packet.
+    #[inline]
+    pub fn write(&self, buffer: &Buffer, out: &mut [u8]) {
+        wire::message_header(out, self.flow, self.tag, self.sequence, self.length);
+        let from = wire::MESSAGE_HEADER_BYTES;
+        buffer.read(0, &mut out[from..from + self.length]);
+    }
+}
+
+impl Engine {
+    /// The short cut for a lone short message: when nothing waits for the gate, the flow has its
+    /// number and there is credit, the packet is known without asking the strategy. The caller
+    /// posts it and, if the rail took it, calls [`shortcut_sent`](Self::shortcut_sent), after which
+    /// the message is sent; otherwise nothing has happened.
+    #[inline]
+    pub fn shortcut(
+        &self,
+        gate: GateId,
+        context: ContextSlot,
+        peer: u32,
+        tag: i32,
+        length: usize,
+    ) -> Option<Shortcut> {
+        let gate = self.gates.get(gate.0 as usize)?;
+        let flow = self.contexts[context.0].out_flows.get(peer as usize)?;
+        let free = gate.outbox.is_empty()
+            && length <= gate.eager_bytes_max
+            && eager_cost(length) <= gate.credit
+            && flow.number != NONE;
+        free.then_some(Shortcut { flow: flow.number, tag, sequence: flow.sequence, length })
+    }
+
+    /// Notes that a message went by the short cut.
+    #[inline]
+    pub fn shortcut_sent(&mut self, gate: GateId, context: ContextSlot, peer: u32, length: usize) {
+        self.contexts[context.0].out_flows[peer as usize].take_sequence();
+        self.gates[gate.0 as usize].credit -= eager_cost(length);
+    }
+
+    /// A gate for which something waits, in turn.
+    #[inline]
+    pub fn gate_with_work(&mut self) -> Option<GateId> {
+        let gate = self.gates_with_work.pop_front()?;
+        self.gates_with_work.push_back(gate);
+        Some(gate)
+    }
+
+    /// How many gates have something waiting.
+    pub fn gates_with_work(&self) -> usize {
+        self.gates_with_work.len()
+    }
+
+    /// The rails that lead to a gate.
+    pub fn rails_of(&self, gate: GateId) -> &[RailId] {
+        &self.gates[gate.0 as usize].rails
+    }
+
+    /// Asks the strategy for the next packet to `gate` on `rail`, and returns its length in bytes,
+    /// or `None` when nothing shall be sent. The plan holds until the next call of any method.
+    pub fn plan_packet(&mut self, gate: GateId, rail: RailId) -> Option<usize> {
+        let state = &self.gates[gate.0 as usize];
+        self.plan.clear();
+        let outbox = Outbox { gate: state, requests: &self.requests, contexts: &self.contexts };
+        self.strategy.plan(&outbox, &self.rails[usize::from(rail.0)], &mut self.plan);
+        (!self.plan.entries.is_empty()).then_some(self.plan.bytes)
+    }
+
+    /// Writes the packet just planned; what it holds counts as sent.
+    ///
+    /// # Panics
+    /// If `out` is not as long as [`plan_packet`](Self::plan_packet) said.
+    pub fn write_packet(&mut self, gate: GateId, out: &mut [u8]) {
+        let mut at = 0;
+        let plan = std::mem::take(&mut self.plan);
+        for entry in &plan.entries {
+            let chunk = self.gates[gate.0 as usize].outbox[entry.index];
+            at += self.write_chunk(chunk, entry.payload, &mut out[at..]);
+        }
+        assert_eq!(at, out.len(), "the packet is as long as planned");
+        // Rising order: those removed before shift the rest by one each.
+        for (removed, entry) in plan.entries.iter().enumerate() {
+            let outbox = &mut self.gates[gate.0 as usize].outbox;
+            let chunk = outbox.remove(entry.index - removed).expect("the chunk was planned");
+            self.after_write(gate, chunk, entry.payload);
+        }
+        self.plan = plan;
+        let state = &mut self.gates[gate.0 as usize];
+        if state.outbox.is_empty() {
+            state.listed = false;
+            self.gates_with_work.retain(|&other| other != gate);
+        }
+    }
+
+    fn write_chunk(&mut self, chunk: Chunk, payload: usize, out: &mut [u8]) -> usize {
+        match chunk {
+            Chunk::Control(record) => record.emit(out),
+            Chunk::Eager(index) => {
+                let request = &self.requests[index];
+                let synchronous = request.synchronous.then(|| self.requests.id(index).0.to_u64());
+                let record = Record::Message {
+                    envelope: envelope(&self.contexts, request),
+                    synchronous,
+                    payload: &[],
+                };
+                write_with_payload(&record, &request.buffer, 0, payload, out)
+            }
+            Chunk::Announce(index) => {
+                let memory = self.expose(index);
+                let request = &self.requests[index];
+                let record = Record::Announce {
+                    envelope: envelope(&self.contexts, request),
+                    request: self.requests.id(index).0.to_u64(),
+                    length: request.buffer.len() as u64,
+                    memory,
+                };
+                record.emit(out)
+            }
+            Chunk::Stream(index, receiver) => {
+                let request = &self.requests[index];
+                let record = Record::Data { receiver, offset: request.bytes, payload: &[] };
+                let offset = request.bytes as usize;
+                write_with_payload(&record, &request.buffer, offset, payload, out)
+            }
+        }
+    }
+
+    /// What follows from having sent `payload` bytes of `chunk`.
+    fn after_write(&mut self, gate: GateId, chunk: Chunk, payload: usize) {
+        match chunk {
+            Chunk::Control(_) => {}
+            Chunk::Eager(index) => {
+                let request = &mut self.requests[index];
+                request.bytes = payload as u64;
+                if request.synchronous {
+                    request.state = State::AwaitingMatch;
+                } else {
+                    self.complete(index);
+                }
+            }
+            Chunk::Announce(index) => self.requests[index].state = State::Announced,
+            Chunk::Stream(index, _) => {
+                let request = &mut self.requests[index];
+                request.bytes += payload as u64;
+                if request.bytes == request.expected {
+                    // What the receiver did not want is not the sender's fault.
+                    request.bytes = request.buffer.len() as u64;
+                    request.expected = 0;
+                    self.complete(index);
+                } else {
+                    // To the end: the others shall not wait for the whole of it.
+                    self.push_chunk(gate, chunk);
+                }
+            }
+        }
+    }
+
+    /// Where the receiver can fetch the data of a message that is to be announced, if that is
+    /// better than sending it.
+    fn expose(&mut self, index: u32) -> Option<RemoteMemory> {
+        let request = &mut self.requests[index];
+        let segment_min = self.gates[request.gate.0 as usize].fetch_segment_bytes_min?;
+        let (length, segments) = (request.buffer.len(), request.buffer.segment_count());
+        if request.buffer.is_contiguous() || segments == 1 {
+            let mut address = 0;
+            request.buffer.runs(0, length, &mut |at, _| {
+                address = at as u64;
+                false
+            });
+            return Some(RemoteMemory { runs: 1, address });
+        }
+        if length / segments.max(1) < segment_min {
+            return None;
+        }
+        let mut runs = Vec::with_capacity(segments);
+        request.buffer.runs(0, length, &mut |address, length| {
+            runs.push([address as u64, length as u64]);
+            true
+        });
+        let count = u32::try_from(runs.len()).ok()?;
+        let runs: &[[u64; 2]] = request.exposed_runs.insert(runs.into_boxed_slice());
+        Some(RemoteMemory { runs: count, address: runs.as_ptr().addr() as u64 })
+    }
+}
+
+fn envelope(contexts: &Slab<Context>, request: &Request) -> Envelope {
+    let context = &contexts[request.context.0];
+    let flow = &context.out_flows[request.peer as usize];
+    let label = if flow.number == NONE {
+        FlowLabel::New { context: context.matching.id, source: context.matching.rank }
+    } else {
+        FlowLabel::Agreed(flow.number)
+    };
+    Envelope { flow: label, tag: request.tag, sequence: request.sequence }
+}
+
+fn write_with_payload(
+    record: &Record<'_>,
+    buffer: &Buffer,
+    offset: usize,
+    payload: usize,
+    out: &mut [u8],
+) -> usize {
+    let header = record.emit_header(out, payload);
+    buffer.read(offset, &mut out[header..header + payload]);
+    wire::padded(header, payload)
+}
+
+/// The outbox of one gate as strategies see it.
+struct Outbox<'a> {
+    gate: &'a Gate,
+    requests: &'a Requests,
+    contexts: &'a Slab<Context>,
+}
+
+impl Window for Outbox<'_> {
+    fn len(&self) -> usize {
+        self.gate.outbox.len()
+    }
+
+    fn offer(&self, index: usize) -> Offer {
+        match self.gate.outbox[index] {
+            Chunk::Control(record) => {
+                Offer { header: record.header_len(), payload: 0, divisible: false }
+            }
+            Chunk::Eager(index) => {
+                let request = &self.requests[index];
+                let record = Record::Message {
+                    envelope: envelope(self.contexts, request),
+                    synchronous: request.synchronous.then_some(0),
+                    payload: &[],
+                };
+                let payload = request.buffer.len();
+                Offer { header: record.header_len(), payload, divisible: false }
+            }
+            Chunk::Announce(index) => {
+                let request = &self.requests[index];
+                let record = Record::Announce {
+                    envelope: envelope(self.contexts, request),
+                    request: 0,
+                    length: 0,
+                    memory: None,
+                };
+                Offer { header: record.header_len(), payload: 0, divisible: false }
+            }
+            Chunk::Stream(index, receiver) => {
+                let request = &self.requests[index];
+                let payload = (request.expected - request.bytes) as usize;
+                let record = Record::Data { receiver, offset: 0, payload: &[] };
+                Offer { header: record.header_len(), payload, divisible: true }
+            }
+        }
+    }
+}

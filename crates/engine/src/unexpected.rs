@@ -1,0 +1,53 @@
+//! Messages that arrived before their receive was posted.
+
+use base::{GateId, RemoteMemory};
+
+use crate::flow::ContextSlot;
+use crate::list::{Chain, Links};
+use crate::slab::{Key, Slab};
+
+/// Names a message that a matched probe has taken, until it is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MessageId(pub(crate) Key);
+
+/// What there is of an unexpected message.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// All its data. `synchronous` is the sender's request that waits for the match.
+    Eager { data: Box<[u8]>, synchronous: Option<u64> },
+    /// The sender keeps the data, under its request `request`.
+    Announced { request: u64, memory: Option<RemoteMemory> },
+}
+
+#[derive(Debug)]
+pub(crate) struct Unexpected {
+    pub gate: GateId,
+    pub context: ContextSlot,
+    pub source: u32,
+    pub tag: i32,
+    pub length: u64,
+    pub content: Content,
+    /// Neighbours among all messages of the context, in the order of arrival.
+    pub arrival: Links,
+    /// Neighbours among those of the same bin.
+    pub bin: Links,
+}
+
+/// The list of all unexpected messages of a context.
+pub(crate) const BY_ARRIVAL: usize = 0;
+/// The list of those whose source and tag fall in the same bin.
+pub(crate) const BY_BIN: usize = 1;
+
+impl Chain<BY_ARRIVAL> for Unexpected {
+    fn links(&mut self) -> &mut Links {
+        &mut self.arrival
+    }
+}
+
+impl Chain<BY_BIN> for Unexpected {
+    fn links(&mut self) -> &mut Links {
+        &mut self.bin
+    }
+}
+
+pub(crate) type UnexpectedMessages = Slab<Unexpected>;
