@@ -4,14 +4,40 @@
 //! processes know, to a [`Schedule`]: rounds of transfers and local steps over numbered blocks.
 //! Behind it stand several algorithms, and a `choose` which takes one by sizes alone, so that
 //! all processes of a communicator come to the same answer without asking each other.
+//! `docs/collectives.md` tells which one is taken when, and why.
 //!
 //! This crate executes nothing: no I/O, no memory, no datatypes, no clock. It knows no
 //! communicator, only ranks from zero to the size.
 
 #![forbid(unsafe_code)]
 
+pub mod allgather;
+pub mod allreduce;
+pub mod alltoall;
+pub mod barrier;
+pub mod bcast;
+mod fold;
+pub mod gather;
 mod member;
+pub mod reduce;
+pub mod reduce_scatter;
+pub mod scan;
+pub mod scatter;
 mod schedule;
+mod share;
+mod tree;
 
+pub use allgather::{allgather, allgatherv};
+pub use allreduce::allreduce;
+pub use alltoall::{alltoall, alltoallv};
+pub use barrier::barrier;
+pub use bcast::bcast;
+pub use fold::Operands;
+pub use gather::{gather, gatherv};
 pub use member::{Input, Member};
+pub use reduce::reduce;
+pub use reduce_scatter::{reduce_scatter, reduce_scatter_block};
+pub use scan::{exscan, scan};
+pub use scatter::{scatter, scatterv};
 pub use schedule::{Area, Local, Operand, Place, Round, Schedule, Transfer};
+pub use tree::Shape;

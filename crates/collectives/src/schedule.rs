@@ -186,11 +186,24 @@ impl Schedule {
     }
 }
 
-impl Place {
-    pub(crate) const fn new(area: Area, first: usize, count: usize) -> Self {
-        Self { area, first, count }
+impl Area {
+    /// One block.
+    pub(crate) const fn block(self, number: usize) -> Place {
+        self.blocks(number, 1)
     }
 
+    /// `count` blocks from block `first` on.
+    pub(crate) const fn blocks(self, first: usize, count: usize) -> Place {
+        Place { area: self, first, count }
+    }
+}
+
+impl Place {
     /// No blocks: what a message without data carries.
-    pub(crate) const NOTHING: Self = Self::new(Area::Scratch, 0, 0);
+    pub(crate) const NOTHING: Self = Area::Scratch.blocks(0, 0);
+
+    /// `count` of these blocks, from the `offset`-th on.
+    pub(crate) const fn part(self, offset: usize, count: usize) -> Self {
+        self.area.blocks(self.first + offset, count)
+    }
 }

@@ -1,0 +1,178 @@
+//! Allgather. A block is what one process contributes: one in the send buffer, as many as there
+//! are processes in the receive buffer.
+
+use crate::barrier::STAR_SIZE_MAX;
+use crate::bcast;
+use crate::member::{Input, Member};
+use crate::schedule::{Area, Place, Schedule};
+use crate::tree::{Shape, Tree};
+
+/// The ways of an allgather.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Rank 0 gathers and broadcasts all blocks.
+    ThroughFirst,
+    /// Pairs exchange all they have, at distances 1, 2, 4, …: for powers of two.
+    RecursiveDoubling,
+    /// Each process fetches what the one 1, 2, 4, … ranks above has: for any size.
+    Bruck,
+    /// Each process hands to the next one what it got last.
+    Ring,
+    /// Each process sends its block to all others at once.
+    AtOnce,
+}
+
+/// A crowded communicator goes through rank 0 up to this many bytes in all: past it, sending all
+/// blocks to all processes twice the way costs more than the turns on the cores that it saves.
+pub const THROUGH_FIRST_BYTES_MAX: usize = 16 * 1024;
+
+/// Past this many bytes in all, the log n rounds of doubling gain less than a ring, where each
+/// process deals with two neighbours only.
+pub const DOUBLING_BYTES_MAX: usize = 256 * 1024;
+
+/// Up to this many bytes in all, allgatherv posts everything at once: it sends as many messages
+/// as a ring, and has one round instead of n - 1.
+pub const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
+
+/// All at once is for communicators of at most this many processes, which bounds the messages
+/// that one process has on their way.
+pub const AT_ONCE_SIZE_MAX: u32 = 64;
+
+/// Takes the algorithm for blocks of `block_bytes` bytes.
+pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
+    let total = block_bytes.saturating_mul(member.size as usize);
+    if member.crowded && member.size <= STAR_SIZE_MAX && total <= THROUGH_FIRST_BYTES_MAX {
+        Algorithm::ThroughFirst
+    } else if total > DOUBLING_BYTES_MAX {
+        Algorithm::Ring
+    } else if member.size.is_power_of_two() {
+        Algorithm::RecursiveDoubling
+    } else {
+        Algorithm::Bruck
+    }
+}
+
+/// Takes the algorithm for blocks of different sizes, `total_bytes` bytes together.
+pub fn choose_v(member: Member, total_bytes: usize) -> Algorithm {
+    if total_bytes <= AT_ONCE_BYTES_MAX && member.size <= AT_ONCE_SIZE_MAX {
+        Algorithm::AtOnce
+    } else {
+        Algorithm::Ring
+    }
+}
+
+/// `MPI_Allgather` (section 6.7) of one block of `block_bytes` packed bytes per process.
+pub fn allgather(member: Member, block_bytes: usize, input: Input) -> Schedule {
+    if block_bytes == 0 {
+        return Schedule::default();
+    }
+    with(choose(member, block_bytes), member, input)
+}
+
+/// `MPI_Allgatherv` (section 6.7): blocks of any sizes, `total_bytes` packed bytes together.
+pub fn allgatherv(member: Member, total_bytes: usize, input: Input) -> Schedule {
+    if total_bytes == 0 {
+        return Schedule::default();
+    }
+    with(choose_v(member, total_bytes), member, input)
+}
+
+/// The allgather by a given algorithm. Blocks of different sizes need [`Algorithm::Ring`] or
+/// [`Algorithm::AtOnce`], which never send two blocks together.
+///
+/// # Panics
+/// On recursive doubling where the size is not a power of two.
+pub fn with(algorithm: Algorithm, member: Member, input: Input) -> Schedule {
+    let mut schedule = Schedule::default();
+    let kept = Area::Receive.block(member.rank as usize);
+    if input == Input::SendBuffer {
+        schedule.copy(Area::Send.block(0), kept);
+    }
+    // What goes out before the copy is made, which a round does last.
+    let own = if input == Input::InPlace { kept } else { Area::Send.block(0) };
+    match algorithm {
+        Algorithm::ThroughFirst => through_first(&mut schedule, member, own),
+        Algorithm::RecursiveDoubling => recursive_doubling(&mut schedule, member, own),
+        Algorithm::Bruck => bruck(&mut schedule, member, own),
+        Algorithm::Ring => ring(&mut schedule, member, own),
+        Algorithm::AtOnce => at_once(&mut schedule, member, own),
+    }
+    schedule.end_round();
+    schedule
+}
+
+fn through_first(schedule: &mut Schedule, member: Member, own: Place) {
+    let tree = Tree::new(member, 0, Shape::Star);
+    for child in tree.children() {
+        schedule.receive(child.top, Area::Receive.block(child.top as usize));
+    }
+    if let Some(parent) = tree.parent() {
+        schedule.send(parent, own);
+    }
+    schedule.end_round();
+    let all = Area::Receive.blocks(0, member.size as usize);
+    bcast::down(schedule, &tree, all, all);
+}
+
+fn recursive_doubling(schedule: &mut Schedule, member: Member, own: Place) {
+    assert!(member.size.is_power_of_two(), "recursive doubling needs a power of two");
+    let mut distance = 1;
+    while distance < member.size {
+        let peer = member.rank ^ distance;
+        let held =
+            |rank: u32| Area::Receive.blocks((rank & !(distance - 1)) as usize, distance as usize);
+        schedule.send(peer, if distance == 1 { own } else { held(member.rank) });
+        schedule.receive(peer, held(peer));
+        schedule.end_round();
+        distance *= 2;
+    }
+}
+
+/// Bruck's algorithm without its rotations: blocks go straight to their places, and what begins
+/// again at rank 0 travels as a second message.
+fn bruck(schedule: &mut Schedule, member: Member, own: Place) {
+    let mut distance = 1;
+    while distance < member.size {
+        let count = distance.min(member.size - distance);
+        let (above, below) = (member.above(distance), member.below(distance));
+        if distance == 1 {
+            schedule.send(below, own);
+        } else {
+            for place in ring_range(member.size, member.rank, count) {
+                schedule.send(below, place);
+            }
+        }
+        for place in ring_range(member.size, above, count) {
+            schedule.receive(above, place);
+        }
+        schedule.end_round();
+        distance = distance.saturating_mul(2);
+    }
+}
+
+/// The blocks of `count` ranks from `first` on, in one run or two.
+fn ring_range(size: u32, first: u32, count: u32) -> impl Iterator<Item = Place> {
+    let head = count.min(size - first);
+    let places = [(first, head), (0, count - head)];
+    places
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(first, count)| Area::Receive.blocks(first as usize, count as usize))
+}
+
+fn ring(schedule: &mut Schedule, member: Member, own: Place) {
+    for step in 1..member.size {
+        let sent = Area::Receive.block(member.below(step - 1) as usize);
+        schedule.send(member.above(1), if step == 1 { own } else { sent });
+        schedule.receive(member.below(1), Area::Receive.block(member.below(step) as usize));
+        schedule.end_round();
+    }
+}
+
+fn at_once(schedule: &mut Schedule, member: Member, own: Place) {
+    for distance in 1..member.size {
+        let below = member.below(distance);
+        schedule.receive(below, Area::Receive.block(below as usize));
+        schedule.send(member.above(distance), own);
+    }
+}

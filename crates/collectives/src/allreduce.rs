@@ -1,0 +1,248 @@
+//! Allreduce. A block is one element.
+
+use crate::barrier::STAR_SIZE_MAX;
+use crate::bcast::down;
+use crate::fold::{Operands, fold_children};
+use crate::member::{Input, Member};
+use crate::reduce::{SHARES_SIZE_MAX, STAR_BYTES_MAX};
+use crate::reduce_scatter::exchange_shares;
+use crate::schedule::{Area, Operand, Place, Schedule};
+use crate::share::{share, shares};
+use crate::tree::{Shape, Tree};
+
+/// The ways of a reduction to all processes. All of them combine in the order of ranks, and give
+/// all processes the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// A star to rank 0 and back.
+    ThroughFirst,
+    /// Pairs exchange their partial results at distances 1, 2, 4, …
+    RecursiveDoubling,
+    /// Pairs exchange halves, quarters, … of the elements, then the results the same way back.
+    HalvingDoubling,
+    /// Each process reduces one share of the elements and sends it to all others.
+    Shares,
+}
+
+/// From this many bytes on the time for the data outweighs the second log n rounds of halving
+/// and doubling.
+pub const HALVING_BYTES_MIN: usize = 32 * 1024;
+
+/// Takes the algorithm for `operands`.
+///
+/// Large operands go by shares where halving and doubling is at a loss: where the size is no
+/// power of two, which costs it two messages with all elements, and on a crowded communicator,
+/// where its rounds cost turns on the cores.
+pub fn choose(member: Member, operands: Operands) -> Algorithm {
+    let bytes = operands.bytes();
+    let large = bytes >= HALVING_BYTES_MIN && operands.count >= member.size as usize;
+    if member.crowded && (3..=STAR_SIZE_MAX).contains(&member.size) && bytes <= STAR_BYTES_MAX {
+        Algorithm::ThroughFirst
+    } else if !large {
+        Algorithm::RecursiveDoubling
+    } else if member.size <= SHARES_SIZE_MAX && (member.crowded || !member.size.is_power_of_two()) {
+        Algorithm::Shares
+    } else {
+        Algorithm::HalvingDoubling
+    }
+}
+
+/// `MPI_Allreduce` (section 6.9.6).
+pub fn allreduce(member: Member, operands: Operands, input: Input) -> Schedule {
+    with(choose(member, operands), member, operands, input)
+}
+
+/// The reduction by a given algorithm.
+pub fn with(algorithm: Algorithm, member: Member, operands: Operands, input: Input) -> Schedule {
+    let mut schedule = Schedule::default();
+    let own = input.area().blocks(0, operands.count);
+    if operands.count == 0 {
+        return schedule;
+    }
+    if member.size == 1 {
+        if input == Input::SendBuffer {
+            schedule.copy(own, Area::Receive.blocks(0, operands.count));
+            schedule.end_round();
+        }
+        return schedule;
+    }
+    match algorithm {
+        Algorithm::ThroughFirst => through_first(&mut schedule, member, operands, own),
+        Algorithm::RecursiveDoubling => {
+            among_power_of_two(&mut schedule, member, own, exchange_all);
+        }
+        Algorithm::HalvingDoubling => {
+            among_power_of_two(&mut schedule, member, own, exchange_halves);
+        }
+        Algorithm::Shares => by_shares(&mut schedule, member, own),
+    }
+    schedule
+}
+
+fn through_first(schedule: &mut Schedule, member: Member, operands: Operands, own: Place) {
+    let tree = Tree::new(member, 0, Shape::Star);
+    let result = Area::Receive.blocks(0, operands.count);
+    let target = (own != result).then_some(result);
+    let folded = fold_children(schedule, &tree, operands, own, target);
+    if let Some(parent) = tree.parent() {
+        schedule.send(parent, own);
+        schedule.end_round();
+    } else if folded != result {
+        // The program's copy is made last, while the results are on their way.
+        schedule.copy(folded, result);
+    }
+    down(schedule, &tree, folded, result);
+}
+
+fn by_shares(schedule: &mut Schedule, member: Member, own: Place) {
+    let share_of = |area: Area, rank: u32| share(area, own.count, member.size, rank);
+    let result = share_of(Area::Receive, member.rank);
+    let target = (own.area != Area::Receive).then_some(result);
+    let reduced = exchange_shares(schedule, member, target, |rank| share_of(own.area, rank));
+    for distance in 1..member.size {
+        let (above, below) = (member.above(distance), member.below(distance));
+        let arriving = share_of(Area::Receive, below);
+        if arriving.count > 0 {
+            schedule.receive(below, arriving);
+        }
+        if reduced.count > 0 {
+            schedule.send(above, reduced);
+        }
+    }
+    if reduced != result && reduced.count > 0 {
+        schedule.copy(reduced, result);
+    }
+    schedule.end_round();
+}
+
+/// A process among those whose number is a power of two.
+struct Participant {
+    number: u32,
+    participants: u32,
+    /// How many of the participants speak for a neighbour also.
+    doubled: u32,
+}
+
+impl Participant {
+    fn rank(&self, number: u32) -> u32 {
+        if number < self.doubled { 2 * number } else { number + self.doubled }
+    }
+}
+
+/// Runs `exchange` among the largest power of two of processes. Of the others, each hands its
+/// operands to its lower neighbour first and gets the result from it in the end: neighbours, so
+/// that the order of ranks is kept.
+fn among_power_of_two(
+    schedule: &mut Schedule,
+    member: Member,
+    own: Place,
+    exchange: impl Fn(&mut Schedule, &Participant, Place),
+) {
+    let participants = 1 << member.size.ilog2();
+    let doubled = member.size - participants;
+    let result = Area::Receive.blocks(0, own.count);
+    let is_paired = member.rank < 2 * doubled;
+    if is_paired && member.rank % 2 == 1 {
+        schedule.send(member.rank - 1, own);
+        if own == result {
+            schedule.end_round();
+        }
+        schedule.receive(member.rank - 1, result);
+        schedule.end_round();
+        return;
+    }
+    let mut partial = own;
+    if is_paired {
+        partial = receive_and_reduce(schedule, member.rank, member.rank + 1, own, own);
+    }
+    let number = if is_paired { member.rank / 2 } else { member.rank - doubled };
+    exchange(schedule, &Participant { number, participants, doubled }, partial);
+    if is_paired {
+        schedule.send(member.rank + 1, result);
+        schedule.end_round();
+    }
+}
+
+/// Adds the receipt of the operands for `kept`, a part of `partial`, from `peer`, and their
+/// reduction in the order of ranks. The result lies in the receive buffer: from now on that is
+/// where partial results are. Ends the round.
+fn receive_and_reduce(
+    schedule: &mut Schedule,
+    rank: u32,
+    peer: u32,
+    partial: Place,
+    kept: Place,
+) -> Place {
+    let result = Area::Receive.blocks(kept.first, kept.count);
+    let peer_is_left = peer < rank;
+    if kept.count > 0 && partial.area == Area::Send {
+        schedule.receive(peer, result);
+        schedule.reduce(kept, result, if peer_is_left { Operand::Into } else { Operand::From });
+    } else if kept.count > 0 {
+        let arriving = Area::Scratch.blocks(0, kept.count);
+        schedule.receive(peer, arriving);
+        schedule.reduce(arriving, result, if peer_is_left { Operand::From } else { Operand::Into });
+    }
+    schedule.end_round();
+    Area::Receive.blocks(partial.first, partial.count)
+}
+
+/// Recursive doubling: all elements, at each distance.
+fn exchange_all(schedule: &mut Schedule, own: &Participant, partial: Place) {
+    let mut partial = partial;
+    let rank = own.rank(own.number);
+    let mut distance = 1;
+    while distance < own.participants {
+        let peer = own.rank(own.number ^ distance);
+        schedule.send(peer, partial);
+        partial = receive_and_reduce(schedule, rank, peer, partial, partial);
+        distance *= 2;
+    }
+}
+
+/// Recursive halving with distances that grow, which keeps the order of ranks, and recursive
+/// doubling the same way back (Rabenseifner).
+fn exchange_halves(schedule: &mut Schedule, own: &Participant, partial: Place) {
+    let elements = partial.count;
+    let part =
+        |area: Area, first: u32, count: u32| shares(area, elements, own.participants, first, count);
+    let rank = own.rank(own.number);
+    let mut partial = partial;
+    let mut first = 0;
+    let mut count = own.participants;
+    let mut distance = 1;
+    while distance < own.participants {
+        let peer = own.rank(own.number ^ distance);
+        count /= 2;
+        let (kept, given) = if own.number & distance == 0 {
+            (first, first + count)
+        } else {
+            (first + count, first)
+        };
+        let leaving = part(partial.area, given, count);
+        if leaving.count > 0 {
+            schedule.send(peer, leaving);
+        }
+        let staying = part(partial.area, kept, count);
+        partial = receive_and_reduce(schedule, rank, peer, partial, staying);
+        first = kept;
+        distance *= 2;
+    }
+    while distance > 1 {
+        distance /= 2;
+        let peer = own.rank(own.number ^ distance);
+        let is_lower = own.number & distance == 0;
+        let other = if is_lower { first + count } else { first - count };
+        let (leaving, arriving) =
+            (part(Area::Receive, first, count), part(Area::Receive, other, count));
+        if leaving.count > 0 {
+            schedule.send(peer, leaving);
+        }
+        if arriving.count > 0 {
+            schedule.receive(peer, arriving);
+        }
+        schedule.end_round();
+        first = first.min(other);
+        count *= 2;
+    }
+}

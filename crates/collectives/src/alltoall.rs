@@ -1,0 +1,152 @@
+//! Alltoall. Block `i` of the send buffer goes to rank `i`, block `i` of the receive buffer comes
+//! from rank `i`.
+
+use crate::member::{Input, Member};
+use crate::schedule::{Area, Schedule};
+
+/// The ways of an alltoall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// log n rounds, in each of which half of the blocks travel together, one step nearer.
+    Bruck,
+    /// Blocks go straight to their targets, `window` peers at a time.
+    Exchange {
+        /// How many peers a process deals with in a round, at least one.
+        window: u32,
+    },
+}
+
+/// Up to this size of a block, in bytes, a message costs more than to copy half of all blocks.
+pub const BRUCK_BYTES_MAX: usize = 128;
+
+/// Below this many processes the rounds of Bruck's algorithm save too few messages.
+pub const BRUCK_SIZE_MIN: u32 = 16;
+
+/// From this size of a block on, in bytes, a message keeps a rail busy by itself.
+pub const LARGE_BYTES_MIN: usize = 32 * 1024;
+
+/// Large blocks: enough peers at a time that a slow one leaves no rail idle, few enough not to
+/// bury a receiver.
+pub const LARGE_WINDOW: u32 = 4;
+
+/// Small blocks, and blocks of sizes that differ: most communicators of one machine at once, and
+/// still a bound on the messages that one process has on their way.
+pub const WINDOW: u32 = 32;
+
+/// Takes the algorithm for blocks of `block_bytes` bytes.
+pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
+    if block_bytes <= BRUCK_BYTES_MAX && member.size >= BRUCK_SIZE_MIN {
+        Algorithm::Bruck
+    } else if block_bytes >= LARGE_BYTES_MIN {
+        Algorithm::Exchange { window: LARGE_WINDOW }
+    } else {
+        Algorithm::Exchange { window: WINDOW }
+    }
+}
+
+/// `MPI_Alltoall` (section 6.8) with blocks of `block_bytes` packed bytes.
+pub fn alltoall(member: Member, block_bytes: usize, input: Input) -> Schedule {
+    if block_bytes == 0 {
+        return Schedule::default();
+    }
+    match choose(member, block_bytes) {
+        Algorithm::Bruck => bruck(member, input),
+        Algorithm::Exchange { window } => exchange(member, window, input),
+    }
+}
+
+/// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8).
+///
+/// In place, scratch block `i` takes what comes from rank `i`, and has the packed size of block
+/// `i` of the receive buffer.
+pub fn alltoallv(member: Member, input: Input) -> Schedule {
+    exchange(member, WINDOW, input)
+}
+
+/// The alltoall by direct messages.
+///
+/// # Panics
+/// If `window` is zero.
+pub fn exchange(member: Member, window: u32, input: Input) -> Schedule {
+    assert!(window > 0, "a window of no peers exchanges nothing");
+    match input {
+        Input::SendBuffer => exchange_between_buffers(member, window),
+        Input::InPlace => exchange_in_place(member, window),
+    }
+}
+
+fn exchange_between_buffers(member: Member, window: u32) -> Schedule {
+    let mut schedule = Schedule::default();
+    let own = member.rank as usize;
+    schedule.copy(Area::Send.block(own), Area::Receive.block(own));
+    for distance in 1..member.size {
+        let (above, below) = (member.above(distance), member.below(distance));
+        schedule.receive(below, Area::Receive.block(below as usize));
+        schedule.send(above, Area::Send.block(above as usize));
+        if distance % window == 0 {
+            schedule.end_round();
+        }
+    }
+    schedule.end_round();
+    schedule
+}
+
+/// What comes in waits in scratch memory until what goes out has left. Both ways of a pair belong
+/// to the same step (partners of step s are the ranks whose sum is s), so all can take the steps
+/// in the same order without waiting in a circle.
+fn exchange_in_place(member: Member, window: u32) -> Schedule {
+    let mut schedule = Schedule::default();
+    let mut arrived = Vec::new();
+    for step in 0..member.size {
+        let partner = (member.size - member.rank + step) % member.size;
+        if partner != member.rank {
+            schedule.receive(partner, Area::Scratch.block(partner as usize));
+            schedule.send(partner, Area::Receive.block(partner as usize));
+            arrived.push(partner as usize);
+        }
+        if (step + 1) % window == 0 || step + 1 == member.size {
+            for block in arrived.drain(..) {
+                schedule.copy(Area::Scratch.block(block), Area::Receive.block(block));
+            }
+            schedule.end_round();
+        }
+    }
+    schedule
+}
+
+/// The alltoall of Bruck and others: slot i holds what has i ranks to go; in the round of bit k
+/// all slots with that bit travel 2^k ranks.
+pub fn bruck(member: Member, input: Input) -> Schedule {
+    let mut schedule = Schedule::default();
+    let (size, rank) = (member.size as usize, member.rank as usize);
+    let slot = |number: usize| Area::Scratch.block(number);
+    let outgoing = size;
+    let incoming = size + size.div_ceil(2);
+
+    let source = input.area();
+    let until_wrap = size - rank;
+    schedule.copy(source.blocks(rank, until_wrap), Area::Scratch.blocks(0, until_wrap));
+    if rank > 0 {
+        schedule.copy(source.blocks(0, rank), Area::Scratch.blocks(until_wrap, rank));
+    }
+    let mut distance = 1;
+    while distance < size {
+        let travelling = || (0..size).filter(|number| number & distance != 0);
+        for (position, number) in travelling().enumerate() {
+            schedule.copy(slot(number), slot(outgoing + position));
+        }
+        schedule.end_round();
+        let count = travelling().count();
+        schedule.send(member.above(distance as u32), Area::Scratch.blocks(outgoing, count));
+        schedule.receive(member.below(distance as u32), Area::Scratch.blocks(incoming, count));
+        for (position, number) in travelling().enumerate() {
+            schedule.copy(slot(incoming + position), slot(number));
+        }
+        distance *= 2;
+    }
+    for number in 0..size {
+        schedule.copy(slot(number), Area::Receive.block(member.below(number as u32) as usize));
+    }
+    schedule.end_round();
+    schedule
+}

@@ -1,0 +1,121 @@
+//! Reduce. A block is one element.
+
+use crate::barrier::STAR_SIZE_MAX;
+use crate::fold::{Operands, fold_children};
+use crate::member::{Input, Member};
+use crate::reduce_scatter::exchange_shares;
+use crate::schedule::{Area, Schedule};
+use crate::share::share;
+use crate::tree::{Shape, Tree};
+
+/// The ways of a reduction to one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Partial results go up a tree.
+    Tree(Shape),
+    /// Each process reduces one share of the elements and sends it to the root.
+    Shares,
+}
+
+/// From this many bytes on each process takes a share of the arithmetic: n times as many messages,
+/// but no element passes through more than two.
+pub const SHARES_BYTES_MIN: usize = 64 * 1024;
+
+/// Shares are for communicators of at most this many processes: each sends one to each other.
+pub const SHARES_SIZE_MAX: u32 = 64;
+
+/// Up to this many bytes, a crowded communicator's root receives from all at once.
+pub const STAR_BYTES_MAX: usize = 2048;
+
+/// Takes the algorithm for `operands`.
+pub fn choose(member: Member, operands: Operands) -> Algorithm {
+    let bytes = operands.bytes();
+    let shared = bytes >= SHARES_BYTES_MIN && operands.count >= member.size as usize;
+    if member.crowded && member.size <= STAR_SIZE_MAX && bytes <= STAR_BYTES_MAX {
+        Algorithm::Tree(Shape::Star)
+    } else if shared && (3..=SHARES_SIZE_MAX).contains(&member.size) {
+        Algorithm::Shares
+    } else {
+        Algorithm::Tree(Shape::Binomial)
+    }
+}
+
+/// `MPI_Reduce` (section 6.9.1).
+pub fn reduce(member: Member, root: u32, operands: Operands, input: Input) -> Schedule {
+    with(choose(member, operands), member, root, operands, input)
+}
+
+/// The reduction by a given algorithm.
+pub fn with(
+    algorithm: Algorithm,
+    member: Member,
+    root: u32,
+    operands: Operands,
+    input: Input,
+) -> Schedule {
+    let is_root = member.rank == root;
+    let mut schedule = Schedule::default();
+    let source = if is_root { input.area() } else { Area::Send };
+    if operands.count > 0 {
+        match algorithm {
+            Algorithm::Tree(shape) => tree(&mut schedule, member, root, shape, operands, source),
+            Algorithm::Shares => shares(&mut schedule, member, root, operands, source),
+        }
+    }
+    schedule
+}
+
+/// Up a tree. The order of ranks is that of a tree whose top is rank 0, so that an operation that
+/// does not commute takes one more message to another root.
+fn tree(
+    schedule: &mut Schedule,
+    member: Member,
+    root: u32,
+    shape: Shape,
+    operands: Operands,
+    source: Area,
+) {
+    let top = if operands.commutative { root } else { 0 };
+    let tree = Tree::new(member, top, shape);
+    let own = source.blocks(0, operands.count);
+    let result = Area::Receive.blocks(0, operands.count);
+    let is_root = member.rank == root;
+
+    let target = (is_root && tree.is_root() && own != result).then_some(result);
+    let partial = fold_children(schedule, &tree, operands, own, target);
+    match tree.parent() {
+        Some(parent) => schedule.send(parent, partial),
+        None if !is_root => schedule.send(root, partial),
+        None if partial != result => schedule.copy(partial, result),
+        None => {}
+    }
+    schedule.end_round();
+    if is_root && !tree.is_root() {
+        schedule.receive(top, result);
+        schedule.end_round();
+    }
+}
+
+/// Each process reduces its share, in the order of ranks, and the root collects the shares.
+fn shares(schedule: &mut Schedule, member: Member, root: u32, operands: Operands, source: Area) {
+    let share_of = |area: Area, rank: u32| share(area, operands.count, member.size, rank);
+    let is_root = member.rank == root;
+    let result = share_of(Area::Receive, member.rank);
+    let target = (is_root && source != Area::Receive).then_some(result);
+    let reduced = exchange_shares(schedule, member, target, |rank| share_of(source, rank));
+    if is_root {
+        if reduced != result && result.count > 0 {
+            schedule.copy(reduced, result);
+            schedule.end_round();
+        }
+        for rank in (0..member.size).filter(|rank| *rank != root) {
+            let into = share_of(Area::Receive, rank);
+            if into.count > 0 {
+                schedule.receive(rank, into);
+            }
+        }
+    } else if reduced.count > 0 {
+        schedule.send(root, reduced);
+    }
+    schedule.end_round();
+}

@@ -1,0 +1,67 @@
+//! Scatter. A block is what one process gets: as many as there are processes in the root's send
+//! buffer, one at each process's receive buffer.
+
+use crate::gather::choose;
+use crate::member::{Input, Member};
+use crate::schedule::{Area, Schedule};
+use crate::tree::{Shape, Tree};
+
+/// `MPI_Scatter` (section 6.6) of one block of `block_bytes` packed bytes per process.
+///
+/// In place, the root's own block stays where it is.
+pub fn scatter(member: Member, root: u32, block_bytes: usize, input: Input) -> Schedule {
+    if block_bytes == 0 {
+        return Schedule::default();
+    }
+    tree(member, root, choose(member, block_bytes), input)
+}
+
+/// `MPI_Scatterv` (section 6.6): block `i` of the root's send buffer goes to rank `i`.
+///
+/// Sizes are known to the root only, so that no block can pass through a third process.
+pub fn scatterv(member: Member, root: u32, input: Input) -> Schedule {
+    tree(member, root, Shape::Star, input)
+}
+
+/// The scatter down a tree.
+pub fn tree(member: Member, root: u32, shape: Shape, input: Input) -> Schedule {
+    let mut schedule = Schedule::default();
+    let tree = Tree::new(member, root, shape);
+    let own = Area::Receive.block(0);
+    let Some(parent) = tree.parent() else {
+        // The largest subtree has the longest way before it.
+        for child in tree.children().rev() {
+            for run in tree.runs(child) {
+                let from = Area::Send.blocks(run.first_rank, run.count);
+                schedule.send(tree.rank(child.top), from);
+            }
+        }
+        if input == Input::SendBuffer {
+            schedule.copy(Area::Send.block(root as usize), own);
+        }
+        schedule.end_round();
+        return schedule;
+    };
+
+    let subtree = tree.own();
+    let is_leaf = subtree.size == 1;
+    let held = if is_leaf { own } else { Area::Scratch.blocks(0, subtree.size as usize) };
+    if tree.is_below_root() {
+        for run in tree.runs(subtree) {
+            schedule.receive(parent, held.part(run.offset, run.count));
+        }
+    } else {
+        schedule.receive(parent, held);
+    }
+    if !is_leaf {
+        schedule.copy(held.part(0, 1), own);
+    }
+    schedule.end_round();
+
+    for child in tree.children().rev() {
+        let offset = (child.top - subtree.top) as usize;
+        schedule.send(tree.rank(child.top), held.part(offset, child.size as usize));
+    }
+    schedule.end_round();
+    schedule
+}

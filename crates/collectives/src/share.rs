@@ -1,0 +1,21 @@
+//! Division of blocks among processes.
+
+use crate::schedule::{Area, Place};
+
+/// The share of process `number` when `blocks` blocks of `area` are divided among `processes`:
+/// shares follow each other, and differ by at most one block.
+pub(crate) fn share(area: Area, blocks: usize, processes: u32, number: u32) -> Place {
+    shares(area, blocks, processes, number, 1)
+}
+
+/// The shares of `count` processes, from process `number` on.
+pub(crate) fn shares(area: Area, blocks: usize, processes: u32, number: u32, count: u32) -> Place {
+    let begin = boundary(blocks, processes, number);
+    let end = boundary(blocks, processes, number + count);
+    area.blocks(begin, end - begin)
+}
+
+/// Computed in 128 bits: blocks can be bytes, and there may be as many as fit in an address space.
+fn boundary(blocks: usize, processes: u32, number: u32) -> usize {
+    (blocks as u128 * u128::from(number) / u128::from(processes)) as usize
+}

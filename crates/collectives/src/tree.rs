@@ -1,0 +1,116 @@
+//! Trees over the processes of a communicator.
+//!
+//! A tree knows positions: position 0 is the root, the others follow in the order of ranks and
+//! begin again at rank 0. A subtree is a range of positions that begins with its top.
+
+use crate::member::Member;
+
+/// How a tree branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// The root is the parent of all: each message crosses once, and no process waits for more
+    /// than one other, but the root has as many messages as there are processes.
+    Star,
+    /// A binomial tree: as many levels as the size has binary digits. The top of a subtree is
+    /// followed by its children at distances 1, 2, 4, …
+    Binomial,
+}
+
+/// One process's view of a tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tree {
+    root: u32,
+    size: u32,
+    shape: Shape,
+    /// Distance of the process from the root, in ranks.
+    pub position: u32,
+}
+
+/// A range of positions whose first one is its top.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subtree {
+    pub top: u32,
+    pub size: u32,
+}
+
+/// A part of a subtree whose ranks follow each other without beginning again at zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Positions of the subtree that come before.
+    pub offset: usize,
+    pub first_rank: usize,
+    pub count: usize,
+}
+
+impl Tree {
+    pub fn new(member: Member, root: u32, shape: Shape) -> Self {
+        let position = member.above(member.size - root);
+        Self { root, size: member.size, shape, position }
+    }
+
+    pub fn is_root(&self) -> bool {
+        self.position == 0
+    }
+
+    /// The rank of the process at `position`.
+    pub fn rank(&self, position: u32) -> u32 {
+        ((u64::from(position) + u64::from(self.root)) % u64::from(self.size)) as u32
+    }
+
+    /// The rank of the parent; none at the root.
+    pub fn parent(&self) -> Option<u32> {
+        (!self.is_root()).then(|| self.rank(self.parent_position()))
+    }
+
+    pub fn is_below_root(&self) -> bool {
+        !self.is_root() && self.parent_position() == 0
+    }
+
+    /// The subtree of this process.
+    pub fn own(&self) -> Subtree {
+        let size = match self.shape {
+            _ if self.is_root() => self.size,
+            Shape::Star => 1,
+            Shape::Binomial => lowest_bit(self.position).min(self.size - self.position),
+        };
+        Subtree { top: self.position, size }
+    }
+
+    /// The subtrees of the children, in the order of their positions: the smallest comes first.
+    pub fn children(&self) -> impl DoubleEndedIterator<Item = Subtree> + use<> {
+        let own = self.own();
+        let shape = self.shape;
+        let count = match shape {
+            Shape::Star => own.size - 1,
+            Shape::Binomial => u32::BITS - (own.size - 1).leading_zeros(),
+        };
+        (0..count).map(move |number| match shape {
+            Shape::Star => Subtree { top: own.top + number + 1, size: 1 },
+            Shape::Binomial => {
+                let distance = 1 << number;
+                Subtree { top: own.top + distance, size: distance.min(own.size - distance) }
+            }
+        })
+    }
+
+    /// The one or two runs of ranks that make up `subtree`.
+    pub fn runs(&self, subtree: Subtree) -> impl Iterator<Item = Run> + use<> {
+        let first_rank = self.rank(subtree.top);
+        let before_wrap = subtree.size.min(self.size - first_rank) as usize;
+        let head = Run { offset: 0, first_rank: first_rank as usize, count: before_wrap };
+        let rest = subtree.size as usize - before_wrap;
+        let tail = Run { offset: before_wrap, first_rank: 0, count: rest };
+        std::iter::once(head).chain((rest > 0).then_some(tail))
+    }
+
+    fn parent_position(&self) -> u32 {
+        match self.shape {
+            Shape::Star => 0,
+            Shape::Binomial => self.position - lowest_bit(self.position),
+        }
+    }
+}
+
+fn lowest_bit(number: u32) -> u32 {
+    number & number.wrapping_neg()
+}

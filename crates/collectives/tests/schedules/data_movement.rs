@@ -1,0 +1,304 @@
+//! Barrier, broadcast, gather, scatter, allgather, alltoall.
+
+use collectives::{Input, Member, Schedule, Shape};
+use collectives::{allgather, alltoall, barrier, bcast, gather, scatter};
+use proptest::prelude::*;
+
+use crate::simulator::{Block, Memory, block, execute, members};
+
+const SIZE_MAX: u32 = 17;
+const SHAPES: [Shape; 2] = [Shape::Star, Shape::Binomial];
+const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
+
+fn schedules(size: u32, of: impl Fn(Member) -> Schedule) -> Vec<Schedule> {
+    members(size, false).map(of).collect()
+}
+
+fn empty_memories(size: u32) -> Vec<Memory> {
+    vec![Memory::default(); size as usize]
+}
+
+#[test]
+fn barriers_let_nobody_leave_before_all_have_come() {
+    for size in 1..=SIZE_MAX {
+        for late in 0..size {
+            let all = schedules(size, barrier::dissemination);
+            assert!(everybody_waits_for(late, &all), "dissemination, size {size}");
+            execute(all, empty_memories(size));
+            for shape in SHAPES {
+                let all = schedules(size, |member| barrier::tree(member, shape));
+                assert!(everybody_waits_for(late, &all), "{shape:?}, size {size}");
+                let (_, messages) = execute(all, empty_memories(size));
+                assert_eq!(messages, 2 * (size as usize - 1));
+            }
+        }
+    }
+}
+
+/// Whether nobody finishes as long as `late` has not begun: follows who can finish which round.
+fn everybody_waits_for(late: u32, all: &[Schedule]) -> bool {
+    use collectives::Transfer;
+    let size = all.len();
+    let mut rounds = vec![0; size];
+    let sent = |rounds: &[usize], from: usize, to: usize| -> usize {
+        // An eager send leaves when its round begins; the late process never begins.
+        let begun = if from == late as usize { 0 } else { rounds[from] + 1 };
+        (0..begun)
+            .filter_map(|round| all[from].round(round))
+            .flat_map(|round| round.transfers)
+            .filter(
+                |transfer| matches!(transfer, Transfer::Send { peer, .. } if *peer as usize == to),
+            )
+            .count()
+    };
+    loop {
+        let mut moved = false;
+        for rank in (0..size).filter(|rank| *rank != late as usize) {
+            let Some(_) = all[rank].round(rounds[rank]) else { continue };
+            let ready = (0..size).all(|peer| {
+                let needed = (0..=rounds[rank])
+                    .filter_map(|round| all[rank].round(round))
+                    .flat_map(|round| round.transfers)
+                    .filter(|transfer| {
+                        matches!(transfer, Transfer::Receive { peer: from, .. } if *from as usize == peer)
+                    })
+                    .count();
+                needed <= sent(&rounds, peer, rank)
+            });
+            if ready {
+                rounds[rank] += 1;
+                moved = true;
+            }
+        }
+        if !moved {
+            return (0..size)
+                .filter(|rank| *rank != late as usize)
+                .all(|rank| rounds[rank] < all[rank].round_count());
+        }
+    }
+}
+
+fn check_bcast(size: u32, root: u32, bytes: usize, of: impl Fn(Member) -> Schedule) -> usize {
+    let data: Vec<Block> = (0..bytes).map(|number| block(root, number)).collect();
+    let memories = (0..size)
+        .map(|rank| {
+            let receive = if rank == root { data.clone() } else { vec![None; bytes] };
+            Memory::new(Vec::new(), receive)
+        })
+        .collect();
+    let (memories, messages) = execute(schedules(size, of), memories);
+    for (rank, memory) in memories.iter().enumerate() {
+        assert_eq!(memory.receive, data, "size {size}, root {root}, rank {rank}");
+    }
+    messages
+}
+
+#[test]
+fn bcast_reaches_everybody() {
+    for size in 1..=SIZE_MAX {
+        for root in 0..size {
+            for bytes in [0, 1, 5, 17, 40] {
+                for shape in SHAPES {
+                    let messages = check_bcast(size, root, bytes, |member| {
+                        bcast::tree(member, root, bytes, shape)
+                    });
+                    assert_eq!(messages, if bytes == 0 { 0 } else { size as usize - 1 });
+                }
+                check_bcast(size, root, bytes, |member| bcast::scatter_ring(member, root, bytes));
+                check_bcast(size, root, bytes, |member| bcast::bcast(member, root, bytes));
+            }
+        }
+    }
+}
+
+fn check_gather(size: u32, root: u32, input: Input, of: impl Fn(Member) -> Schedule) {
+    let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
+    let memories = (0..size)
+        .map(|rank| {
+            let mut receive = vec![None; if rank == root { size as usize } else { 0 }];
+            if rank == root && input == Input::InPlace {
+                receive[root as usize] = block(root, 0);
+                return Memory::new(Vec::new(), receive);
+            }
+            Memory::new(vec![block(rank, 0)], receive)
+        })
+        .collect();
+    let (memories, _) = execute(schedules(size, of), memories);
+    assert_eq!(memories[root as usize].receive, all, "size {size}, root {root}, {input:?}");
+}
+
+#[test]
+fn gather_brings_every_block_to_its_place() {
+    for size in 1..=SIZE_MAX {
+        for root in 0..size {
+            for input in INPUTS {
+                for shape in SHAPES {
+                    check_gather(size, root, input, |member| {
+                        gather::tree(member, root, shape, input)
+                    });
+                }
+                check_gather(size, root, input, |member| gather::gather(member, root, 8, input));
+                check_gather(size, root, input, |member| gather::gatherv(member, root, input));
+            }
+        }
+    }
+}
+
+fn check_scatter(size: u32, root: u32, input: Input, of: impl Fn(Member) -> Schedule) {
+    let memories = (0..size)
+        .map(|rank| {
+            let kept = rank == root && input == Input::InPlace;
+            let sent = if rank == root { size as usize } else { 0 };
+            Memory::new(
+                (0..sent).map(|number| block(root, number)).collect(),
+                vec![None; usize::from(!kept)],
+            )
+        })
+        .collect();
+    let (memories, _) = execute(schedules(size, of), memories);
+    for (rank, memory) in memories.iter().enumerate() {
+        let expected = if memory.receive.is_empty() { Vec::new() } else { vec![block(root, rank)] };
+        assert_eq!(memory.receive, expected, "size {size}, root {root}, rank {rank}, {input:?}");
+    }
+}
+
+#[test]
+fn scatter_gives_everybody_its_block() {
+    for size in 1..=SIZE_MAX {
+        for root in 0..size {
+            for input in INPUTS {
+                for shape in SHAPES {
+                    check_scatter(size, root, input, |member| {
+                        scatter::tree(member, root, shape, input)
+                    });
+                }
+                check_scatter(size, root, input, |member| scatter::scatter(member, root, 8, input));
+                check_scatter(size, root, input, |member| scatter::scatterv(member, root, input));
+            }
+        }
+    }
+}
+
+fn check_allgather(size: u32, input: Input, of: impl Fn(Member) -> Schedule) {
+    let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
+    let memories = (0..size)
+        .map(|rank| {
+            let mut receive = vec![None; size as usize];
+            if input == Input::InPlace {
+                receive[rank as usize] = block(rank, 0);
+                return Memory::new(Vec::new(), receive);
+            }
+            Memory::new(vec![block(rank, 0)], receive)
+        })
+        .collect();
+    let (memories, _) = execute(schedules(size, of), memories);
+    for memory in memories {
+        assert_eq!(memory.receive, all, "size {size}, {input:?}");
+    }
+}
+
+#[test]
+fn allgather_gives_everybody_all_blocks() {
+    use allgather::Algorithm;
+    for size in 1..=SIZE_MAX {
+        for input in INPUTS {
+            for algorithm in
+                [Algorithm::ThroughFirst, Algorithm::Bruck, Algorithm::Ring, Algorithm::AtOnce]
+            {
+                check_allgather(size, input, |member| allgather::with(algorithm, member, input));
+            }
+            for bytes in [8, 1 << 20] {
+                check_allgather(size, input, |member| allgather::allgather(member, bytes, input));
+                check_allgather(size, input, |member| allgather::allgatherv(member, bytes, input));
+            }
+        }
+    }
+}
+
+fn check_alltoall(size: u32, input: Input, of: impl Fn(Member) -> Schedule) {
+    let memories = (0..size)
+        .map(|rank| {
+            let outgoing = (0..size as usize).map(|number| block(rank, number)).collect();
+            match input {
+                Input::SendBuffer => Memory::new(outgoing, vec![None; size as usize]),
+                Input::InPlace => Memory::new(Vec::new(), outgoing),
+            }
+        })
+        .collect();
+    let (memories, _) = execute(schedules(size, of), memories);
+    for (rank, memory) in memories.iter().enumerate() {
+        let expected: Vec<Block> = (0..size).map(|peer| block(peer, rank)).collect();
+        assert_eq!(memory.receive, expected, "size {size}, rank {rank}, {input:?}");
+    }
+}
+
+#[test]
+fn alltoall_transposes() {
+    for size in 1..=SIZE_MAX {
+        for input in INPUTS {
+            for window in [1, 2, 4, 32] {
+                check_alltoall(size, input, |member| alltoall::exchange(member, window, input));
+            }
+            check_alltoall(size, input, |member| alltoall::bruck(member, input));
+            for bytes in [8, 4096, 1 << 20] {
+                check_alltoall(size, input, |member| alltoall::alltoall(member, bytes, input));
+            }
+            check_alltoall(size, input, |member| alltoall::alltoallv(member, input));
+        }
+    }
+}
+
+#[test]
+fn blocks_without_bytes_need_no_messages() {
+    let member = Member { rank: 1, size: 5, crowded: false };
+    assert_eq!(bcast::bcast(member, 0, 0).round_count(), 0);
+    assert_eq!(gather::gather(member, 0, 0, Input::SendBuffer).round_count(), 0);
+    assert_eq!(scatter::scatter(member, 0, 0, Input::SendBuffer).round_count(), 0);
+    assert_eq!(allgather::allgather(member, 0, Input::SendBuffer).round_count(), 0);
+    assert_eq!(alltoall::alltoall(member, 0, Input::SendBuffer).round_count(), 0);
+}
+
+#[test]
+fn blocks_of_their_own_sizes_travel_alone() {
+    for member in members(13, false) {
+        for input in INPUTS {
+            let all = [
+                gather::gatherv(member, 3, input),
+                scatter::scatterv(member, 3, input),
+                allgather::allgatherv(member, 100, input),
+                allgather::allgatherv(member, 1 << 20, input),
+                alltoall::alltoallv(member, input),
+            ];
+            for round in all.iter().flat_map(Schedule::rounds) {
+                for transfer in round.transfers {
+                    use collectives::Transfer::{Receive, Send};
+                    let (Send { from: place, .. } | Receive { into: place, .. }) = *transfer;
+                    assert_eq!(place.count, 1, "{transfer:?}");
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn data_arrives_in_communicators_of_any_size(
+        size in 18..70u32, root in 0..70u32, bytes in 1..4096usize, in_place: bool, crowded: bool,
+    ) {
+        let root = root % size;
+        let input = if in_place { Input::InPlace } else { Input::SendBuffer };
+        let told = |member: Member| Member { crowded, ..member };
+        check_bcast(size, root, bytes % 100, |member| bcast::bcast(told(member), root, bytes % 100));
+        check_gather(size, root, input, |member| gather::gather(told(member), root, bytes, input));
+        check_scatter(size, root, input, |member| {
+            scatter::scatter(told(member), root, bytes, input)
+        });
+        check_allgather(size, input, |member| allgather::allgather(told(member), bytes, input));
+        check_allgather(size, input, |member| {
+            allgather::with(allgather::Algorithm::Bruck, member, input)
+        });
+        check_alltoall(size, input, |member| alltoall::alltoall(told(member), bytes, input));
+        check_alltoall(size, input, |member| alltoall::alltoallv(told(member), input));
+        execute(schedules(size, |member| barrier::barrier(told(member))), empty_memories(size));
+    }
+}

@@ -1,0 +1,5 @@
+//! Runs the schedules of all processes together, on symbols instead of data.
+
+mod data_movement;
+mod reductions;
+mod simulator;
