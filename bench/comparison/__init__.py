@@ -1,0 +1,1 @@
+"""Combray beside other MPI libraries: the parts of bench/compare."""

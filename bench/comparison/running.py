@@ -1,0 +1,193 @@
+"""Runs the benchmark: all libraries in turn, round after round, each with a time limit."""
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import time
+import uuid
+from dataclasses import dataclass
+
+from . import machine
+from .libraries import Library, LibraryError, say
+
+MARK = "COMBRAY_COMPARE_MARK"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One start of the program: so many processes, these benchmarks, these options."""
+
+    processes: int
+    benchmarks: tuple
+    options: tuple = ()
+
+    @property
+    def title(self) -> str:
+        return f"{self.processes} processes: {' '.join(self.benchmarks)}"
+
+
+def run_marked(library: Library, command: list, seconds: float) -> str:
+    """Runs a command within the limit. Whatever it leaves behind is ended, and nothing else."""
+    mark = uuid.uuid4().hex
+    environ = {**library.environ(), MARK: mark}
+    process = subprocess.Popen(command, env=environ, text=True, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True)
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise LibraryError(f"not finished after {seconds:.0f} s; ended") from None
+    finally:
+        end_marked(mark)
+        process.kill()
+        process.wait()
+    if process.returncode != 0:
+        lines = (errors + output).strip().splitlines()
+        reason = next((line for line in lines if "combray-bench: " in line),
+                      lines[0] if lines else "no output")
+        raise LibraryError(f"ended with {process.returncode}: {reason}")
+    return output
+
+
+def marked_processes(mark: str) -> list:
+    """Processes whose environment carries the mark: those that this run started."""
+    found = []
+    wanted = f"{MARK}={mark}".encode()
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                if wanted in file.read().split(b"\0"):
+                    found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
+
+def end_marked(mark: str) -> None:
+    for sign, patience in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 2.0)):
+        deadline = time.monotonic() + patience
+        remaining = marked_processes(mark)
+        for pid in remaining:
+            try:
+                os.kill(pid, sign)
+            except ProcessLookupError:
+                pass
+        while remaining and time.monotonic() < deadline:
+            time.sleep(0.05)
+            remaining = marked_processes(mark)
+        if not remaining:
+            return
+
+
+def parse(output: str) -> list:
+    """The JSON lines of a run; launchers may put lines of their own between them."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith('{"record"')]
+
+
+def check_header(library: Library, records: list) -> str:
+    headers = [record for record in records if record["record"] == "header"]
+    if not headers:
+        raise LibraryError("printed no header")
+    version = headers[0]["library"]
+    if library.version_word not in version:
+        raise LibraryError(f"another library answered: {version}")
+    return version
+
+
+def check_transport(records: list) -> dict:
+    """Raises unless two processes had memory in common and kept off the network."""
+    evidence = next((record for record in records if record["record"] == "transport"), None)
+    if evidence is None:
+        raise LibraryError("showed no evidence of its transport")
+    if evidence["shared_mappings"] < 1:
+        raise LibraryError("does not use shared memory: the processes have no mapping in common")
+    if evidence["loopback_bytes"] > 0.05 * evidence["payload_bytes"]:
+        raise LibraryError(
+            f"does not use shared memory: {evidence['loopback_bytes']:.0f} bytes of "
+            f"{evidence['payload_bytes']:.0f} went over the loopback interface")
+    return evidence
+
+
+def key_of(record: dict) -> tuple:
+    return (record["benchmark"], record["variant"], record["processes"], record["bytes"],
+            record.get("value"))
+
+
+class Measurements:
+    """All figures of all rounds, and what went wrong."""
+
+    def __init__(self):
+        self.samples = {}  # key -> library name -> list of (min, median, ratio) per round
+        self.versions = {}
+        self.transports = {}
+        self.failures = {}  # library name -> list of sentences
+        self.crossings = {}  # library name -> list of nanoseconds
+
+    def add(self, library: Library, records: list) -> None:
+        for record in records:
+            if record["record"] == "result":
+                by_library = self.samples.setdefault(key_of(record), {})
+                by_library.setdefault(library.name, []).append(
+                    (record["min_us"], record["median_us"],
+                     record.get("ratio_to_contiguous")))
+
+    def fail(self, library: Library, part: Part, error: Exception) -> None:
+        sentence = f"{part.title}: {error}"
+        say(f"  {library.title} failed, {sentence}")
+        self.failures.setdefault(library.name, []).append(sentence)
+
+    def best(self, key: tuple, name: str):
+        """The smallest time of all rounds in microseconds, or None."""
+        samples = self.samples.get(key, {}).get(name)
+        return min(sample[0] for sample in samples) if samples else None
+
+    def median(self, key: tuple, name: str):
+        """The median over the rounds of the median over the batches, in microseconds."""
+        samples = self.samples.get(key, {}).get(name)
+        return statistics.median(sample[1] for sample in samples) if samples else None
+
+    def ratio_to_contiguous(self, key: tuple, name: str):
+        """The median over the rounds: both times of a round met the same machine."""
+        samples = self.samples.get(key, {}).get(name)
+        ratios = [sample[2] for sample in samples or [] if sample[2] is not None]
+        return statistics.median(ratios) if ratios else None
+
+
+def measure_once(measurements: Measurements, library: Library, part: Part, cores: list,
+                 seconds: float) -> None:
+    wants_transport = part.processes == 2 and library.name not in measurements.transports
+    arguments = ["--json", "--pin", *part.options, *part.benchmarks]
+    if wants_transport:
+        arguments.insert(0, "--transport")
+    crossing = machine.crossing_nanoseconds(cores)
+    records = parse(run_marked(library, library.command(part.processes, arguments), seconds))
+    measurements.versions[library.name] = check_header(library, records)
+    if wants_transport:
+        measurements.transports[library.name] = check_transport(records)
+    if crossing is not None:
+        measurements.crossings.setdefault(library.name, []).append(crossing)
+    measurements.add(library, records)
+
+
+def run_rounds(libraries: list, parts: list, rounds: int, cores: list,
+               seconds: float) -> Measurements:
+    """Every part with every library in turn, `rounds` times: A B C D A B C D ...
+    A library that fails a part twice is not asked for that part again."""
+    measurements = Measurements()
+    strikes = {}
+    for number in range(1, rounds + 1):
+        for part in parts:
+            say(f"round {number} of {rounds}, {part.title}")
+            for library in libraries:
+                if strikes.get((library.name, part), 0) >= 2:
+                    continue
+                try:
+                    measure_once(measurements, library, part, cores, seconds)
+                except (LibraryError, OSError, ValueError) as error:
+                    strikes[library.name, part] = strikes.get((library.name, part), 0) + 1
+                    measurements.fail(library, part, error)
+    return measurements
