@@ -9,8 +9,6 @@ pub struct RailProfile {
     pub packet_bytes_max: usize,
     /// Messages up to this many bytes are sent eagerly on this rail.
     pub eager_bytes_max: usize,
-    /// Whether the receiver can fetch the sender's memory by itself over this rail.
-    pub fetches: bool,
     /// Below this many bytes per segment on average, packing first is cheaper than fetching
     /// segment by segment.
     pub fetch_segment_bytes_min: usize,

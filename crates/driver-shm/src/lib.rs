@@ -1,1 +1,17 @@
 //! The driver between processes of one machine.
+//!
+//! Each process has one shared segment with a ring into which all others put their packets
+//! (`queues::ring`), and a bell to wake it. Large data is fetched with one copy by
+//! process_vm_readv, if a trial with that peer worked.
+//!
+//! The segment is an anonymous memory file: it has no name anybody could guess or leave behind, it
+//! cannot shrink under its users, and its size does not depend on /dev/shm. Peers open it through
+//! /proc, which the kernel allows to the same user only, at the place that the card tells.
+
+mod card;
+mod fetch;
+mod segment;
+mod shm;
+
+pub use card::Card;
+pub use shm::{Lookup, Options, Shm};

@@ -90,14 +90,17 @@ pub struct Engine {
     pub(crate) requests: Requests,
     pub(crate) unexpected: UnexpectedMessages,
     pub(crate) in_flows: Slab<InFlow>,
-    /// Records of contexts that are not open here yet, with the peer that sent them.
-    pub(crate) orphans: HashMap<ContextId, Vec<(GateId, Box<[u8]>)>>,
+    /// What came for contexts that are not open here yet.
+    pub(crate) orphans: HashMap<ContextId, Vec<Orphan>>,
     pub(crate) fetches: VecDeque<Fetch>,
     /// Gates whose outbox is not empty, in the order in which they got something.
     pub(crate) gates_with_work: VecDeque<GateId>,
     pub(crate) strategy: Box<dyn Strategy>,
     pub(crate) plan: Plan,
 }
+
+/// A record that cannot be delivered yet, with the peer that sent it.
+pub(crate) type Orphan = (GateId, Box<[u8]>);
 
 /// One message space as this process sees it.
 #[derive(Debug)]
@@ -133,14 +136,14 @@ impl Engine {
         }
     }
 
-    /// Tells over which rails a peer is reached.
-    pub fn connect(&mut self, gate: GateId, rails: &[RailId]) {
+    /// Tells over which rails a peer is reached, and whether memory can be fetched between the two.
+    pub fn connect(&mut self, gate: GateId, rails: &[RailId], fetches: bool) {
         let index = gate.0 as usize;
         if self.gates.len() <= index {
             self.gates.resize_with(index + 1, Gate::unconnected);
         }
         let rails: Vec<_> = rails.iter().map(|&id| (id, &self.rails[usize::from(id.0)])).collect();
-        self.gates[index].connect(&rails);
+        self.gates[index].connect(&rails, fetches);
     }
 
     /// Whether [`connect`](Self::connect) was called for `gate`.

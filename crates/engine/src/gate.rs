@@ -20,7 +20,7 @@ pub(crate) struct Gate {
     pub owed: usize,
     /// Messages up to this length go eagerly, in bytes; 0 before the gate is connected.
     pub eager_bytes_max: usize,
-    /// Whether the peer can fetch from here over some rail, and for which runs that is worth it.
+    /// If memory can be fetched between the two: for runs of which length that is worth it.
     pub fetch_segment_bytes_min: Option<usize>,
 }
 
@@ -50,15 +50,15 @@ impl Gate {
         }
     }
 
-    pub(crate) fn connect(&mut self, rails: &[(RailId, &RailProfile)]) {
+    pub(crate) fn connect(&mut self, rails: &[(RailId, &RailProfile)], fetches: bool) {
         self.rails = rails.iter().map(|rail| rail.0).collect();
         let eager = |profile: &RailProfile| {
             let packet = profile.packet_bytes_max.min(wire::PAYLOAD_BYTES_MAX);
             profile.eager_bytes_max.min(packet - wire::HEADER_BYTES_MAX)
         };
         self.eager_bytes_max = rails.iter().map(|rail| eager(rail.1)).min().unwrap_or(0);
-        let fetching = rails.iter().filter(|rail| rail.1.fetches);
-        self.fetch_segment_bytes_min = fetching.map(|rail| rail.1.fetch_segment_bytes_min).min();
+        let segment_min = rails.iter().map(|rail| rail.1.fetch_segment_bytes_min).min();
+        self.fetch_segment_bytes_min = segment_min.filter(|_| fetches);
     }
 
     pub(crate) fn is_connected(&self) -> bool {

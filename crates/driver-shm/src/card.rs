@@ -1,0 +1,67 @@
+//! The card by which peers find a process's segment.
+
+use std::fmt;
+use std::fs;
+use std::str::FromStr;
+
+/// Where a process's segment is, and what proves that it is the right one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// Which machine, and which space of process ids on it.
+    pub host: String,
+    /// The process.
+    pub pid: i32,
+    /// Its descriptor of the memory file.
+    pub descriptor: i32,
+    /// Random bytes that the segment holds too.
+    pub nonce: [u8; 16],
+}
+
+const VERSION: &str = "shm1";
+
+/// The name of this machine and of this process's space of process ids: two processes that agree
+/// in it can open each other's segment.
+pub(crate) fn host() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let digits: String = space.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+    format!("{}.{digits}", read("/proc/sys/kernel/random/boot_id"))
+}
+
+impl fmt::Display for Card {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nonce = u128::from_be_bytes(self.nonce);
+        write!(f, "{VERSION}:{}:{}:{}:{nonce:032x}", self.host, self.pid, self.descriptor)
+    }
+}
+
+impl FromStr for Card {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fields: Vec<&str> = text.split(':').collect();
+        let wrong = || format!("\"{text}\" is no card of this version of Combray");
+        let [VERSION, host, pid, descriptor, nonce] = fields[..] else { return Err(wrong()) };
+        let nonce = u128::from_str_radix(nonce, 16).map_err(|_| wrong())?;
+        Ok(Self {
+            host: host.to_owned(),
+            pid: pid.parse().map_err(|_| wrong())?,
+            descriptor: descriptor.parse().map_err(|_| wrong())?,
+            nonce: nonce.to_be_bytes(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_survives_its_text() {
+        let card = Card { host: host(), pid: 12, descriptor: 3, nonce: [7; 16] };
+        assert_eq!(card.to_string().parse(), Ok(card.clone()));
+        assert!(!card.to_string().contains(' '));
+        assert!("shm0:a:1:2:3".parse::<Card>().is_err());
+        assert!("".parse::<Card>().is_err());
+    }
+}

@@ -1,0 +1,233 @@
+//! The driver.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use base::{GateId, RailProfile};
+use driver::{Doorbell, Driver, DriverError, Fetch, Sink};
+
+use crate::card::Card;
+use crate::fetch;
+use crate::segment::{Own, Peer};
+
+/// Finds the card of a peer, as its text.
+pub type Lookup = Box<dyn FnMut(GateId) -> Result<String, DriverError> + Send>;
+
+/// What can be chosen about the driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Whether to fetch large data with one copy where that works.
+    pub single_copy: bool,
+}
+
+/// The rail between the processes of one machine.
+pub struct Shm {
+    own: Own,
+    sender: u32,
+    profile: RailProfile,
+    options: Options,
+    lookup: Lookup,
+    /// By gate; empty where not connected.
+    peers: Vec<Option<Box<Peer>>>,
+    fetches: VecDeque<Fetch>,
+}
+
+/// The longest packet, in bytes.
+const PACKET_BYTES_MAX: usize = 32 << 10;
+
+/// Packets handed on per poll at most, so that other rails get their turn.
+const PACKETS_PER_POLL_MAX: usize = 64;
+
+const _: () = assert!(PACKET_BYTES_MAX <= queues::ring::packet_bytes_max(crate::segment::LINES));
+
+impl Shm {
+    /// The rail of the process `own`; `lookup` is asked for the cards of peers when they are
+    /// connected.
+    ///
+    /// # Errors
+    /// The segment cannot be created: memory is short, or memory files are forbidden.
+    pub fn create(own: GateId, options: Options, lookup: Lookup) -> Result<Self, DriverError> {
+        let segment = Own::create().map_err(|cause| DriverError {
+            message: format!("no shared segment can be created (memfd_create): {cause}"),
+        })?;
+        let profile = RailProfile {
+            name: "shm".into(),
+            packet_bytes_max: PACKET_BYTES_MAX,
+            eager_bytes_max: 8 << 10,
+            fetch_segment_bytes_min: 1024,
+            latency_ns: 150,
+            bandwidth_bytes_per_us: 10_000,
+            ordered: true,
+        };
+        let (peers, fetches) = (Vec::new(), VecDeque::new());
+        Ok(Self { own: segment, sender: own.0, profile, options, lookup, peers, fetches })
+    }
+
+    /// The card that peers need, to be published before they connect.
+    pub fn card(&self) -> &Card {
+        &self.own.card
+    }
+}
+
+impl Driver for Shm {
+    fn profile(&self) -> &RailProfile {
+        &self.profile
+    }
+
+    fn connect(&mut self, gate: GateId) -> Result<bool, DriverError> {
+        let text = (self.lookup)(gate)?;
+        let card: Card = text.parse().map_err(|message| DriverError { message })?;
+        let mut peer = Peer::open(&card, self.sender)?;
+        peer.fence_required |= self.own.fence_required();
+        let fetches =
+            self.options.single_copy && fetch::probe(peer.pid, peer.probe_address, &peer.nonce);
+        let index = gate.0 as usize;
+        if self.peers.len() <= index {
+            self.peers.resize_with(index + 1, || None);
+        }
+        self.peers[index] = Some(Box::new(peer));
+        Ok(fetches)
+    }
+
+    #[inline]
+    fn post_packet(
+        &mut self,
+        gate: GateId,
+        length: usize,
+        fill: &mut dyn FnMut(&mut [u8]),
+    ) -> bool {
+        let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
+        if !peer.producer.push(length, fill) {
+            return false;
+        }
+        if peer.fence_required {
+            fence(Ordering::SeqCst);
+        }
+        peer.segment.ring_if_armed();
+        true
+    }
+
+    fn fetch(&mut self, fetch: Fetch) {
+        self.fetches.push_back(fetch);
+    }
+
+    #[inline]
+    fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        let mut packets = 0;
+        while packets < PACKETS_PER_POLL_MAX
+            && self.own.consumer.pop(|sender, bytes| sink.packet(GateId(sender), bytes))
+        {
+            packets += 1;
+        }
+        if self.fetches.is_empty() { packets > 0 } else { self.run_fetch(sink) }
+    }
+
+    fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
+        Some(self.own.doorbell())
+    }
+}
+
+impl Shm {
+    /// Carries out the oldest fetch.
+    fn run_fetch(&mut self, sink: &mut dyn Sink) -> bool {
+        if let Some(fetch) = self.fetches.pop_front() {
+            let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
+            let arrived = fetch::run(peer.pid, &fetch).is_ok();
+            sink.fetched(fetch.token, arrived);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::sync::Mutex;
+
+    use base::RemoteMemory;
+    use driver::conformance::{self, Record};
+    use memory::{Buffer, Scratch};
+
+    /// Two drivers in this process that know each other.
+    fn pair(single_copy: bool) -> (Shm, Shm) {
+        let cards: Arc<Mutex<Vec<String>>> = Arc::default();
+        let make = |own| {
+            let cards = Arc::clone(&cards);
+            let lookup: Lookup =
+                Box::new(move |gate: GateId| Ok(cards.lock().unwrap()[gate.0 as usize].clone()));
+            Shm::create(GateId(own), Options { single_copy }, lookup).unwrap()
+        };
+        let (mut one, mut two) = (make(0), make(1));
+        *cards.lock().unwrap() = vec![one.card().to_string(), two.card().to_string()];
+        one.connect(GateId(1)).unwrap();
+        two.connect(GateId(0)).unwrap();
+        (one, two)
+    }
+
+    #[test]
+    fn conforms() {
+        let (mut one, mut two) = pair(true);
+        conformance::packets(&mut one, Some(&mut two), GateId(0));
+        conformance::packets(&mut two, Some(&mut one), GateId(1));
+    }
+
+    #[test]
+    fn fetches_between_runs_on_both_sides() {
+        let (mut one, _two) = pair(true);
+        let source: Arc<Vec<u8>> = Arc::new((0..100_000_u32).map(|i| (i / 3) as u8).collect());
+        let base = source.as_ptr().addr() as u64;
+        let table: Vec<[u64; 2]> = vec![[base + 10, 30_000], [base + 50_000, 20_000]];
+        let memory = RemoteMemory { runs: 2, address: table.as_ptr().addr() as u64 };
+        let scratch = Arc::new(Scratch::zeroed(50_000));
+        let into = Buffer::of_scratch(&scratch, 0, 50_000);
+        let fetch = Fetch { gate: GateId(1), memory, length: 50_000, into: into.clone(), token: 9 };
+        one.fetch(fetch);
+        let mut sink = Record::default();
+        assert!(one.poll(&mut sink));
+        let mut got = vec![0; 50_000];
+        into.read(0, &mut got);
+        if sink.fetched == [(9, true)] {
+            assert_eq!(got, [&source[10..30_010], &source[50_000..70_000]].concat());
+        }
+    }
+
+    #[test]
+    fn a_fetch_of_more_than_there_is_fails() {
+        let (mut one, _two) = pair(true);
+        let memory = RemoteMemory { runs: 1, address: 8 };
+        let scratch = Arc::new(Scratch::zeroed(64));
+        let into = Buffer::of_scratch(&scratch, 0, 64);
+        one.fetch(Fetch { gate: GateId(1), memory, length: 64, into, token: 1 });
+        let mut sink = Record::default();
+        one.poll(&mut sink);
+        assert_eq!(sink.fetched, [(1, false)]);
+    }
+
+    #[test]
+    fn a_card_of_another_process_is_refused() {
+        let (mut one, two) = pair(true);
+        let mut card = two.card().clone();
+        card.nonce[0] ^= 1;
+        one.lookup = Box::new(move |_| Ok(card.to_string()));
+        let refused = one.connect(GateId(2)).unwrap_err();
+        assert!(refused.message.contains("not the segment"), "{refused}");
+        let mut elsewhere = two.card().clone();
+        elsewhere.host = "moon".into();
+        one.lookup = Box::new(move |_| Ok(elsewhere.to_string()));
+        assert!(one.connect(GateId(2)).unwrap_err().message.contains("another machine"));
+    }
+
+    #[test]
+    fn an_armed_bell_is_rung_by_a_packet() {
+        let (mut one, two) = pair(true);
+        let bell = two.doorbell().unwrap();
+        let ticket = bell.arm();
+        assert!(one.post_packet(GateId(1), 8, &mut |out| out.fill(1)));
+        // Would last a minute if the bell had not rung.
+        let start = std::time::Instant::now();
+        bell.wait(ticket, std::time::Duration::from_secs(60));
+        assert!(start.elapsed().as_secs() < 30);
+    }
+}

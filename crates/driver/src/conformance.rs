@@ -1,0 +1,72 @@
+//! What every driver must do, as a suite that each runs in its tests.
+
+use std::collections::VecDeque;
+
+use base::GateId;
+
+use crate::{Driver, Sink};
+
+/// A sink that keeps what it is given.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// The packets, in order of arrival.
+    pub packets: VecDeque<(GateId, Vec<u8>)>,
+    /// The ends of fetches.
+    pub fetched: Vec<(u64, bool)>,
+}
+
+impl Sink for Record {
+    fn packet(&mut self, gate: GateId, bytes: &[u8]) {
+        self.packets.push_back((gate, bytes.to_vec()));
+    }
+
+    fn fetched(&mut self, token: u64, complete: bool) {
+        self.fetched.push((token, complete));
+    }
+}
+
+/// Sends packets of all interesting sizes from `sender` to the process that `receiver` belongs to
+/// (the sender itself if `None`), more than there is room for, and checks that each arrives once,
+/// whole, in order, as coming from `source`.
+///
+/// # Panics
+/// If the driver does not conform.
+pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, source: GateId) {
+    let max = sender.profile().packet_bytes_max;
+    let eager = sender.profile().eager_bytes_max;
+    assert!(eager <= max, "an eager message fits in a packet");
+    let to = if receiver.is_some() { GateId(1 - source.0) } else { source };
+    let sizes = [1, 7, 8, 40, 55, 56, 57, 63, 64, 65, 1000, eager, max - 1, max];
+    let mut sink = Record::default();
+    let (mut sent, mut arrived) = (0, 0);
+    let total = 2000;
+    while arrived < total {
+        let mut refused = false;
+        while sent < total && !refused {
+            let length = sizes[sent % sizes.len()];
+            let mut calls = 0;
+            let posted = sender.post_packet(to, length, &mut |out| {
+                calls += 1;
+                assert_eq!(out.len(), length);
+                out.copy_from_slice(&pattern(sent, length));
+            });
+            assert_eq!(calls, usize::from(posted), "fill is called exactly when posted");
+            refused = !posted;
+            sent += usize::from(posted);
+        }
+        match receiver.as_deref_mut() {
+            Some(driver) => driver.poll(&mut sink),
+            None => sender.poll(&mut sink),
+        };
+        while let Some((gate, bytes)) = sink.packets.pop_front() {
+            assert_eq!(gate, source);
+            assert_eq!(bytes, pattern(arrived, sizes[arrived % sizes.len()]), "packet {arrived}");
+            arrived += 1;
+        }
+    }
+    assert!(!sender.poll(&mut Record::default()), "nothing is left");
+}
+
+fn pattern(number: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|i| (number * 31 + i * 7) as u8).collect()
+}
