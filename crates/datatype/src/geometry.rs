@@ -3,7 +3,7 @@
 use base::{Error, ErrorClass, Result};
 
 use crate::blocks::Block;
-use crate::predefined::Predefined;
+use crate::predefined::{Kind, Predefined};
 
 /// The numbers that a type map has, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,24 +18,51 @@ pub(crate) struct Geometry {
     pub markers: Option<(isize, isize)>,
     /// The largest alignment of a basic element; 1 where there is none.
     pub alignment: usize,
+    pub content: Content,
+}
+
+/// Which basic elements a type map has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    None,
+    Only(Predefined),
+    Mixed,
+}
+
+impl Content {
+    /// What all basic elements are, if they are all the same.
+    pub fn only(self) -> Option<Predefined> {
+        match self {
+            Content::Only(named) => Some(named),
+            Content::None | Content::Mixed => None,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Content::None, content) | (content, Content::None) => content,
+            (one, other) if one == other => one,
+            _ => Content::Mixed,
+        }
+    }
 }
 
 impl Geometry {
-    pub const EMPTY: Self = Self { size: 0, elements: 0, data: None, markers: None, alignment: 1 };
-
     pub fn of_named(named: Predefined) -> Self {
-        let pair = named.index_displacement() > 0;
-        let end = if pair {
-            named.index_displacement() + (named.size() - value_size(named))
-        } else {
-            named.size()
+        let (elements, content, end) = match named.kind() {
+            Kind::Pair(value, index) => {
+                let content = Content::Only(value).and(Content::Only(index));
+                (2, content, named.index_displacement() + index.size())
+            }
+            _ => (1, Content::Only(named), named.size()),
         };
         Self {
             size: named.size(),
-            elements: if pair { 2 } else { 1 },
+            elements,
             data: Some((0, end as isize)),
             markers: None,
             alignment: named.alignment(),
+            content,
         }
     }
 
@@ -57,13 +84,6 @@ impl Geometry {
     }
 }
 
-fn value_size(named: Predefined) -> usize {
-    match named.kind() {
-        crate::predefined::Kind::Pair(value, _) => value.size(),
-        _ => named.size(),
-    }
-}
-
 /// Adds up the geometry of a sequence of blocks, refusing whatever leaves the address space.
 pub(crate) struct Sum {
     size: i128,
@@ -71,13 +91,21 @@ pub(crate) struct Sum {
     data: Option<(i128, i128)>,
     markers: Option<(i128, i128)>,
     alignment: usize,
+    content: Content,
     overflow: bool,
 }
 
 impl Sum {
     pub fn new() -> Self {
-        let Geometry { alignment, .. } = Geometry::EMPTY;
-        Self { size: 0, elements: 0, data: None, markers: None, alignment, overflow: false }
+        Self {
+            size: 0,
+            elements: 0,
+            data: None,
+            markers: None,
+            alignment: 1,
+            content: Content::None,
+            overflow: false,
+        }
     }
 
     pub fn add(&mut self, block: &Block<'_>) {
@@ -94,6 +122,7 @@ impl Sum {
         self.markers = union(self.markers, part.markers.map(|range| reach.apply(range)));
         if part.data.is_some() {
             self.alignment = self.alignment.max(part.alignment);
+            self.content = self.content.and(part.content);
         }
         self.overflow |= reach.overflow;
     }
@@ -109,6 +138,7 @@ impl Sum {
                 data: narrow(self.data)?,
                 markers: narrow(self.markers)?,
                 alignment: self.alignment,
+                content: self.content,
             })
         })();
         geometry.ok_or_else(too_large)

@@ -12,9 +12,13 @@ mod array;
 mod blocks;
 mod construction;
 mod constructors;
+mod contents;
 mod datatype;
+mod elements;
+mod external32;
 mod fortran;
 mod geometry;
+mod packing;
 mod plan;
 mod predefined;
 mod validate;
@@ -23,6 +27,8 @@ pub use construction::{
     ArrayOrder, Construction, DistributedDimension, Distribution, DistributionArgument, Form,
     StructBlock, SubarrayDimension,
 };
+pub use contents::{Combiner, ContentInteger, Contents, Envelope};
 pub use datatype::Datatype;
 pub use fortran::TypeClass;
+pub use packing::{pack, unpack};
 pub use predefined::{Kind, Precision, Predefined};

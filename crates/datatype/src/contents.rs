@@ -1,0 +1,263 @@
+//! Envelope and contents: what a program can learn about how a datatype was made
+//! (section 5.1.13).
+
+use std::sync::Arc;
+
+use base::{Error, ErrorClass, Result};
+
+use crate::construction::{
+    ArrayOrder, Construction, DistributedDimension, Distribution, DistributionArgument, Form,
+};
+use crate::datatype::Datatype;
+
+/// Which constructor made a datatype (`MPI_COMBINER_…`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Combiner {
+    Named,
+    Duplicate,
+    Contiguous,
+    Vector,
+    Hvector,
+    Indexed,
+    Hindexed,
+    IndexedBlock,
+    HindexedBlock,
+    Struct,
+    Subarray,
+    Darray,
+    FortranReal,
+    FortranComplex,
+    FortranInteger,
+    Resized,
+}
+
+/// How many arguments of each kind [`Contents`] has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The constructor.
+    pub combiner: Combiner,
+    /// Arguments of type `int`.
+    pub integers: usize,
+    /// Arguments of type `MPI_Aint`.
+    pub addresses: usize,
+    /// Arguments of type `MPI_Count`. Where there are any, the calls without `_c` cannot tell the
+    /// datatype's envelope and contents.
+    pub large_counts: usize,
+    /// Datatypes.
+    pub datatypes: usize,
+}
+
+/// An argument that the C interface tells as an `int`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentInteger {
+    /// A plain number.
+    Value(i64),
+    /// `MPI_ORDER_…`.
+    Order(ArrayOrder),
+    /// `MPI_DISTRIBUTE_…`.
+    Distribution(Distribution),
+    /// `MPI_DISTRIBUTE_DFLT_DARG`.
+    DefaultArgument,
+    /// `MPI_UNDEFINED`.
+    Undefined,
+}
+
+/// The arguments of a constructor, in the order of the standard.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// Arguments of type `int`.
+    pub integers: Vec<ContentInteger>,
+    /// Arguments of type `MPI_Aint`, in bytes.
+    pub addresses: Vec<i64>,
+    /// Arguments of type `MPI_Count`.
+    pub large_counts: Vec<i64>,
+    /// The datatypes.
+    pub datatypes: Vec<Arc<Datatype>>,
+}
+
+impl Datatype {
+    /// Which constructor made it.
+    pub fn combiner(&self) -> Combiner {
+        match self.construction() {
+            Construction::Named(_) => Combiner::Named,
+            Construction::Duplicate(_) => Combiner::Duplicate,
+            Construction::Contiguous { .. } => Combiner::Contiguous,
+            Construction::Vector { .. } => Combiner::Vector,
+            Construction::Hvector { .. } => Combiner::Hvector,
+            Construction::Indexed { .. } => Combiner::Indexed,
+            Construction::Hindexed { .. } => Combiner::Hindexed,
+            Construction::IndexedBlock { .. } => Combiner::IndexedBlock,
+            Construction::HindexedBlock { .. } => Combiner::HindexedBlock,
+            Construction::Struct(_) => Combiner::Struct,
+            Construction::Subarray { .. } => Combiner::Subarray,
+            Construction::Darray { .. } => Combiner::Darray,
+            Construction::FortranReal { .. } => Combiner::FortranReal,
+            Construction::FortranComplex { .. } => Combiner::FortranComplex,
+            Construction::FortranInteger { .. } => Combiner::FortranInteger,
+            Construction::Resized { .. } => Combiner::Resized,
+        }
+    }
+
+    /// The constructor and how many arguments of each kind it was given.
+    pub fn envelope(&self) -> Envelope {
+        let contents = list(self);
+        Envelope {
+            combiner: self.combiner(),
+            integers: contents.integers.len(),
+            addresses: contents.addresses.len(),
+            large_counts: contents.large_counts.len(),
+            datatypes: contents.datatypes.len(),
+        }
+    }
+
+    /// The arguments of the constructor.
+    ///
+    /// # Errors
+    /// Class `Type` for a named datatype, which has none.
+    pub fn contents(&self) -> Result<Contents> {
+        if let Construction::Named(named) = self.construction() {
+            let detail = format!("{} is predefined and has no contents", named.name());
+            return Err(Error::new(ErrorClass::Type, detail));
+        }
+        Ok(list(self))
+    }
+}
+
+fn list(datatype: &Datatype) -> Contents {
+    let mut list = List { form: datatype.form(), contents: Contents::default() };
+    match datatype.construction() {
+        Construction::Named(_) => {}
+        Construction::Duplicate(of) => list.datatype(of),
+        Construction::Contiguous { count, of } => {
+            list.counts(&[*count]);
+            list.datatype(of);
+        }
+        Construction::Vector { count, block_length, stride, of } => {
+            list.counts(&[*count, *block_length, *stride]);
+            list.datatype(of);
+        }
+        Construction::Hvector { count, block_length, stride, of } => {
+            list.counts(&[*count, *block_length]);
+            list.addresses(&[*stride]);
+            list.datatype(of);
+        }
+        Construction::Indexed { block_lengths, displacements, of } => {
+            list.counts(&[block_lengths.len() as i64]);
+            list.counts(block_lengths);
+            list.counts(displacements);
+            list.datatype(of);
+        }
+        Construction::Hindexed { block_lengths, displacements, of } => {
+            list.counts(&[block_lengths.len() as i64]);
+            list.counts(block_lengths);
+            list.addresses(displacements);
+            list.datatype(of);
+        }
+        Construction::IndexedBlock { block_length, displacements, of } => {
+            list.counts(&[displacements.len() as i64, *block_length]);
+            list.counts(displacements);
+            list.datatype(of);
+        }
+        Construction::HindexedBlock { block_length, displacements, of } => {
+            list.counts(&[displacements.len() as i64, *block_length]);
+            list.addresses(displacements);
+            list.datatype(of);
+        }
+        Construction::Struct(blocks) => {
+            list.counts(&[blocks.len() as i64]);
+            blocks.iter().for_each(|block| list.counts(&[block.length]));
+            blocks.iter().for_each(|block| list.addresses(&[block.displacement]));
+            blocks.iter().for_each(|block| list.datatype(&block.of));
+        }
+        Construction::Subarray { dimensions, order, of } => {
+            list.integer(ContentInteger::Value(dimensions.len() as i64));
+            dimensions.iter().for_each(|one| list.counts(&[one.size]));
+            dimensions.iter().for_each(|one| list.counts(&[one.subsize]));
+            dimensions.iter().for_each(|one| list.counts(&[one.start]));
+            list.integer(ContentInteger::Order(*order));
+            list.datatype(of);
+        }
+        Construction::Darray { size, rank, dimensions, order, of } => {
+            list.darray(*size, *rank, dimensions, *order);
+            list.datatype(of);
+        }
+        Construction::Resized { lower_bound, extent, of } => {
+            list.addresses(&[*lower_bound, *extent]);
+            list.datatype(of);
+        }
+        Construction::FortranReal { precision, range }
+        | Construction::FortranComplex { precision, range } => {
+            list.integer(optional(*precision));
+            list.integer(optional(*range));
+        }
+        Construction::FortranInteger { range } => list.integer(optional(Some(*range))),
+    }
+    list.contents
+}
+
+/// Puts arguments where the form of the call says.
+struct List {
+    form: Form,
+    contents: Contents,
+}
+
+impl List {
+    /// Arguments that are `int` in one form, and `MPI_Count` in the other.
+    fn counts(&mut self, values: &[i64]) {
+        match self.form {
+            Form::Int => {
+                let values = values.iter().map(|&value| ContentInteger::Value(value));
+                self.contents.integers.extend(values);
+            }
+            Form::Large => self.contents.large_counts.extend_from_slice(values),
+        }
+    }
+
+    /// Arguments that are `MPI_Aint` in one form, and `MPI_Count` in the other.
+    fn addresses(&mut self, values: &[i64]) {
+        match self.form {
+            Form::Int => self.contents.addresses.extend_from_slice(values),
+            Form::Large => self.contents.large_counts.extend_from_slice(values),
+        }
+    }
+
+    /// An argument that is `int` in both forms.
+    fn integer(&mut self, value: ContentInteger) {
+        self.contents.integers.push(value);
+    }
+
+    fn datatype(&mut self, datatype: &Arc<Datatype>) {
+        self.contents.datatypes.push(Arc::clone(datatype));
+    }
+
+    fn darray(
+        &mut self,
+        size: i64,
+        rank: i64,
+        dimensions: &[DistributedDimension],
+        order: ArrayOrder,
+    ) {
+        for value in [size, rank, dimensions.len() as i64] {
+            self.integer(ContentInteger::Value(value));
+        }
+        dimensions.iter().for_each(|one| self.counts(&[one.global_size]));
+        for one in dimensions {
+            self.integer(ContentInteger::Distribution(one.distribution));
+        }
+        for one in dimensions {
+            self.integer(match one.argument {
+                DistributionArgument::Default => ContentInteger::DefaultArgument,
+                DistributionArgument::Size(size) => ContentInteger::Value(size),
+            });
+        }
+        for one in dimensions {
+            self.integer(ContentInteger::Value(one.processes));
+        }
+        self.integer(ContentInteger::Order(order));
+    }
+}
+
+fn optional(value: Option<i32>) -> ContentInteger {
+    value.map_or(ContentInteger::Undefined, |value| ContentInteger::Value(i64::from(value)))
+}
