@@ -21,6 +21,7 @@ mod geometry;
 mod packing;
 mod plan;
 mod predefined;
+pub mod reduction;
 mod validate;
 
 pub use construction::{

@@ -1,0 +1,282 @@
+//! The predefined reduction operations (section 6.9.2 of the MPI standard) on packed elements.
+//!
+//! All of them are symmetric bit for bit, so that it does not matter which operand is the left
+//! one: the smaller of 0.0 and -0.0 is -0.0 whatever their order, a NaN always prevails over
+//! numbers, and of equal values `MPI_MINLOC` and `MPI_MAXLOC` take the lower index. Only which of
+//! two NaNs prevails is left open. Integers wrap around.
+//!
+//! Formats that no Rust type has are computed in software: correctly rounded, and slowly.
+
+mod compound;
+mod element;
+mod software;
+
+use base::{Error, ErrorClass, Result};
+use memory::Buffer;
+
+use self::compound::{Complex, Pair, maximum_location, minimum_location};
+use self::element::{Arithmetic, Bits, Ordered, Truth, apply};
+use self::software::{Extended, Half, Quadruple};
+use crate::predefined::{Kind, Precision, Predefined};
+
+macro_rules! operators {
+    ($($variant:ident = $name:literal;)*) => {
+        /// The predefined operations.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Operator {
+            $(#[doc = concat!("`", $name, "`.")] $variant,)*
+        }
+
+        impl Operator {
+            /// Every operation, in the order of the variants.
+            pub const ALL: &[Operator] = &[$(Operator::$variant),*];
+
+            /// The name in the C interface, such as `MPI_SUM`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Operator::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+operators! {
+    Sum = "MPI_SUM";
+    Minimum = "MPI_MIN";
+    Maximum = "MPI_MAX";
+    Product = "MPI_PROD";
+    BitwiseAnd = "MPI_BAND";
+    BitwiseOr = "MPI_BOR";
+    BitwiseXor = "MPI_BXOR";
+    LogicalAnd = "MPI_LAND";
+    LogicalOr = "MPI_LOR";
+    LogicalXor = "MPI_LXOR";
+    MinimumLocation = "MPI_MINLOC";
+    MaximumLocation = "MPI_MAXLOC";
+    Replace = "MPI_REPLACE";
+    NoOperation = "MPI_NO_OP";
+}
+
+/// Whether the standard defines `operator` for elements of `element`.
+///
+/// `MPI_REPLACE` and `MPI_NO_OP` have a meaning for all elements; that they are for one-sided
+/// communication only (section 12.3.4) is for the caller to check.
+pub fn supports(operator: Operator, element: Predefined) -> bool {
+    kernel(operator, element).is_some()
+}
+
+/// Each element of `inout` becomes `incoming operator inout`. Both hold packed elements (without
+/// the padding of pairs), of the same length in bytes, at any alignment.
+///
+/// # Errors
+/// `Op` if the standard does not define the operation for the elements.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn reduce(
+    operator: Operator,
+    element: Predefined,
+    incoming: &[u8],
+    inout: &mut [u8],
+) -> Result<()> {
+    let kernel = kernel(operator, element).ok_or_else(|| undefined(operator, element))?;
+    kernel(incoming, inout);
+    Ok(())
+}
+
+/// Each element of `into` becomes `from operator into`, for as many elements as the shorter of
+/// the two has.
+///
+/// # Panics
+/// If [`supports`] says no.
+pub fn combine(operator: Operator, element: Predefined, from: &Buffer, into: &Buffer) {
+    let Some(kernel) = kernel(operator, element) else {
+        panic!("{}", undefined(operator, element));
+    };
+    let length = from.len().min(into.len());
+    if length <= SMALL_PIECE_BYTES {
+        combine_by_pieces::<SMALL_PIECE_BYTES>(kernel, element, from, into, length);
+    } else {
+        combine_by_pieces::<PIECE_BYTES>(kernel, element, from, into, length);
+    }
+}
+
+/// Pieces of both operands are combined on the stack. Two pieces stay in the nearest cache.
+const PIECE_BYTES: usize = 4096;
+
+/// A few elements need not pay for the clearing of a large piece.
+const SMALL_PIECE_BYTES: usize = 64;
+
+fn combine_by_pieces<const BYTES: usize>(
+    kernel: Kernel,
+    element: Predefined,
+    from: &Buffer,
+    into: &Buffer,
+    length: usize,
+) {
+    let whole_elements = BYTES - BYTES % element.size();
+    let (mut incoming, mut inout) = ([0; BYTES], [0; BYTES]);
+    let mut done = 0;
+    while done < length {
+        let piece = whole_elements.min(length - done);
+        let (incoming, inout) = (&mut incoming[..piece], &mut inout[..piece]);
+        from.read(done, incoming);
+        into.read(done, inout);
+        kernel(incoming, inout);
+        into.write(done, inout);
+        done += piece;
+    }
+}
+
+#[cold]
+fn undefined(operator: Operator, element: Predefined) -> Error {
+    let (operator, element) = (operator.name(), element.name());
+    Error::new(
+        ErrorClass::Op,
+        format!(
+            "{operator} is not defined for elements of {element}; section 6.9.2 of the MPI \
+             standard lists the datatypes of each operation"
+        ),
+    )
+}
+
+/// Combines all elements of two slices; chosen once per call, not per element.
+type Kernel = fn(&[u8], &mut [u8]);
+
+/// The tables of section 6.9.2.
+fn kernel(operator: Operator, element: Predefined) -> Option<Kernel> {
+    match (operator, element.kind()) {
+        (Operator::Replace, _) => Some(|incoming, inout| inout.copy_from_slice(incoming)),
+        (Operator::NoOperation, _) => Some(|_, _| ()),
+        (_, Kind::Byte) => bits::<u8>(operator),
+        (_, Kind::Signed) => match element.size() {
+            1 => integer::<i8>(operator, element),
+            2 => integer::<i16>(operator, element),
+            4 => integer::<i32>(operator, element),
+            8 => integer::<i64>(operator, element),
+            _ => integer::<i128>(operator, element),
+        },
+        (_, Kind::Unsigned) => match element.size() {
+            1 => integer::<u8>(operator, element),
+            2 => integer::<u16>(operator, element),
+            4 => integer::<u32>(operator, element),
+            _ => integer::<u64>(operator, element),
+        },
+        (_, Kind::Logical) => match element.size() {
+            1 => truth::<u8>(operator),
+            2 => truth::<u16>(operator),
+            4 => truth::<u32>(operator),
+            8 => truth::<u64>(operator),
+            _ => truth::<u128>(operator),
+        },
+        (_, Kind::Real(precision)) => match precision {
+            Precision::Half => real::<Half>(operator),
+            Precision::Single => real::<f32>(operator),
+            Precision::Double => real::<f64>(operator),
+            Precision::Extended => real::<Extended>(operator),
+            Precision::Quadruple => real::<Quadruple>(operator),
+        },
+        (_, Kind::Complex(precision)) => match precision {
+            Precision::Half => arithmetic::<Complex<Half>>(operator),
+            Precision::Single => arithmetic::<Complex<f32>>(operator),
+            Precision::Double => arithmetic::<Complex<f64>>(operator),
+            Precision::Extended => arithmetic::<Complex<Extended>>(operator),
+            Precision::Quadruple => arithmetic::<Complex<Quadruple>>(operator),
+        },
+        (_, Kind::Pair(..)) => pair(operator, element),
+        (_, Kind::Packed | Kind::Character | Kind::WideCharacter) => None,
+    }
+}
+
+fn pair(operator: Operator, element: Predefined) -> Option<Kernel> {
+    match element {
+        Predefined::FloatInt => location::<f32, i32>(operator),
+        Predefined::DoubleInt => location::<f64, i32>(operator),
+        Predefined::LongInt => location::<i64, i32>(operator),
+        Predefined::TwoInt | Predefined::TwoInteger => location::<i32, i32>(operator),
+        Predefined::ShortInt => location::<i16, i32>(operator),
+        Predefined::LongDoubleInt => location::<Extended, i32>(operator),
+        Predefined::TwoReal => location::<f32, f32>(operator),
+        Predefined::TwoDoublePrecision => location::<f64, f64>(operator),
+        _ => None,
+    }
+}
+
+fn integer<T: Arithmetic + Ordered + Bits + Truth>(
+    operator: Operator,
+    element: Predefined,
+) -> Option<Kernel> {
+    let logical = if is_c_integer(element) { truth::<T>(operator) } else { None };
+    real::<T>(operator).or_else(|| bits::<T>(operator)).or(logical)
+}
+
+/// The logical operations are for the integers of C, and not for those of Fortran or of both.
+fn is_c_integer(element: Predefined) -> bool {
+    use Predefined::{Aint, Count, Offset};
+    use Predefined::{FortranInteger, Integer1, Integer2, Integer4, Integer8, Integer16};
+    !matches!(
+        element,
+        Aint | Count
+            | Offset
+            | FortranInteger
+            | Integer1
+            | Integer2
+            | Integer4
+            | Integer8
+            | Integer16
+    )
+}
+
+fn real<T: Arithmetic + Ordered>(operator: Operator) -> Option<Kernel> {
+    match operator {
+        Operator::Minimum => Some(|incoming, inout| apply(incoming, inout, T::lesser)),
+        Operator::Maximum => Some(|incoming, inout| apply(incoming, inout, T::greater)),
+        _ => arithmetic::<T>(operator),
+    }
+}
+
+fn arithmetic<T: Arithmetic>(operator: Operator) -> Option<Kernel> {
+    match operator {
+        Operator::Sum => Some(|incoming, inout| apply(incoming, inout, T::plus)),
+        Operator::Product => Some(|incoming, inout| apply(incoming, inout, T::times)),
+        _ => None,
+    }
+}
+
+fn bits<T: Bits>(operator: Operator) -> Option<Kernel> {
+    match operator {
+        Operator::BitwiseAnd => Some(|incoming, inout| apply(incoming, inout, T::and)),
+        Operator::BitwiseOr => Some(|incoming, inout| apply(incoming, inout, T::or)),
+        Operator::BitwiseXor => Some(|incoming, inout| apply(incoming, inout, T::exclusive_or)),
+        _ => None,
+    }
+}
+
+fn truth<T: Truth>(operator: Operator) -> Option<Kernel> {
+    match operator {
+        Operator::LogicalAnd => Some(|incoming, inout| {
+            apply(incoming, inout, |left: T, right: T| T::of(left.is_true() & right.is_true()));
+        }),
+        Operator::LogicalOr => Some(|incoming, inout| {
+            apply(incoming, inout, |left: T, right: T| T::of(left.is_true() | right.is_true()));
+        }),
+        Operator::LogicalXor => Some(|incoming, inout| {
+            apply(incoming, inout, |left: T, right: T| T::of(left.is_true() ^ right.is_true()));
+        }),
+        _ => None,
+    }
+}
+
+fn location<V: Ordered, I: Ordered>(operator: Operator) -> Option<Kernel> {
+    match operator {
+        Operator::MinimumLocation => Some(|incoming, inout| {
+            apply(incoming, inout, minimum_location::<V, I> as fn(Pair<V, I>, Pair<V, I>) -> _);
+        }),
+        Operator::MaximumLocation => Some(|incoming, inout| {
+            apply(incoming, inout, maximum_location::<V, I> as fn(Pair<V, I>, Pair<V, I>) -> _);
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Floating-point formats that no Rust type has: half, x87 extended, quadruple precision.
+
+use rustc_apfloat::Float;
+use rustc_apfloat::ieee::{Quad, X87DoubleExtended};
+
+use super::compound::Negated;
+use super::element::{Arithmetic, Element, Ordered};
+
+/// IEEE binary16, as the single-precision number that has its value.
+///
+/// One addition or multiplication in single precision and one rounding give the correctly rounded
+/// result in half precision: single precision has more than twice its digits.
+#[derive(Clone, Copy)]
+pub(super) struct Half(f32);
+
+/// The 80-bit format of the x87 in 16 bytes, of which the upper six mean nothing.
+#[derive(Clone, Copy)]
+pub(super) struct Extended(X87DoubleExtended);
+
+/// IEEE binary128.
+#[derive(Clone, Copy)]
+pub(super) struct Quadruple(Quad);
+
+impl Element for Half {
+    const BYTES: usize = 2;
+
+    #[inline]
+    fn load(bytes: &[u8]) -> Self {
+        Self(single_of_half(u16::load(bytes)))
+    }
+
+    #[inline]
+    fn store(self, bytes: &mut [u8]) {
+        half_of_single(self.0).store(bytes);
+    }
+}
+
+impl Arithmetic for Half {
+    fn plus(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+
+    fn times(self, other: Self) -> Self {
+        Self(self.0 * other.0)
+    }
+}
+
+impl Ordered for Half {
+    fn is_below(self, other: Self) -> bool {
+        self.0 < other.0
+    }
+
+    fn is_nan(self) -> bool {
+        self.0.is_nan()
+    }
+
+    fn is_negative(self) -> bool {
+        self.0.is_sign_negative()
+    }
+
+    fn lesser(self, other: Self) -> Self {
+        Self(self.0.lesser(other.0))
+    }
+
+    fn greater(self, other: Self) -> Self {
+        Self(self.0.greater(other.0))
+    }
+}
+
+impl Negated for Half {
+    fn negated(self) -> Self {
+        Self(-self.0)
+    }
+}
+
+const HALF_SIGN: u16 = 0x8000;
+const HALF_INFINITY: u16 = 0x7c00;
+const HALF_QUIET: u16 = 0x0200;
+const HALF_MANTISSA: u16 = 0x03ff;
+/// How many digits of a single-precision mantissa a half has no room for.
+const LOST_DIGITS: u32 = 13;
+/// The biases of the exponents differ by this much; here where single precision keeps it.
+const BIAS: u32 = (127 - 15) << 23;
+/// The smallest normal half, as single precision.
+const SMALLEST_NORMAL: u32 = 0x3880_0000;
+/// The power of two above all halves, as single precision.
+const BEYOND_LARGEST: u32 = 0x4780_0000;
+
+fn single_of_half(half: u16) -> f32 {
+    let magnitude = u32::from(half & !HALF_SIGN);
+    let value = if magnitude >= u32::from(HALF_INFINITY) {
+        f32::from_bits(f32::INFINITY.to_bits() | magnitude << LOST_DIGITS)
+    } else if magnitude > u32::from(HALF_MANTISSA) {
+        f32::from_bits((magnitude << LOST_DIGITS) + BIAS)
+    } else {
+        // A subnormal counts steps of 2^-24.
+        magnitude as f32 / 16_777_216.0
+    };
+    if half & HALF_SIGN == 0 { value } else { -value }
+}
+
+/// Rounds to the nearest half, to the even one of two.
+fn half_of_single(single: f32) -> u16 {
+    let sign = (single.to_bits() >> 16) as u16 & HALF_SIGN;
+    let magnitude = single.to_bits() & 0x7fff_ffff;
+    let rounded = if single.is_nan() {
+        let payload = (magnitude >> LOST_DIGITS) as u16 & HALF_MANTISSA;
+        HALF_INFINITY | HALF_QUIET | payload
+    } else if magnitude >= BEYOND_LARGEST {
+        HALF_INFINITY
+    } else if magnitude >= SMALLEST_NORMAL {
+        let even = (magnitude >> LOST_DIGITS) & 1;
+        let half_step = (1 << (LOST_DIGITS - 1)) - 1;
+        ((magnitude - BIAS + half_step + even) >> LOST_DIGITS) as u16
+    } else {
+        // The last digit of 0.5 is worth 2^-24, so the addition rounds to steps of a subnormal.
+        ((f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits()) as u16
+    };
+    sign | rounded
+}
+
+macro_rules! wide_float {
+    ($name:ident, $float:ty, $digits:literal) => {
+        impl Element for $name {
+            const BYTES: usize = 16;
+
+            fn load(bytes: &[u8]) -> Self {
+                let unused = u128::BITS - $digits;
+                Self(<$float>::from_bits(u128::load(bytes) << unused >> unused))
+            }
+
+            fn store(self, bytes: &mut [u8]) {
+                self.0.to_bits().store(bytes);
+            }
+        }
+
+        impl Arithmetic for $name {
+            fn plus(self, other: Self) -> Self {
+                Self((self.0 + other.0).value)
+            }
+
+            fn times(self, other: Self) -> Self {
+                Self((self.0 * other.0).value)
+            }
+        }
+
+        impl Ordered for $name {
+            fn is_below(self, other: Self) -> bool {
+                self.0 < other.0
+            }
+
+            fn is_nan(self) -> bool {
+                self.0.is_nan()
+            }
+
+            fn is_negative(self) -> bool {
+                self.0.is_negative()
+            }
+        }
+
+        impl Negated for $name {
+            fn negated(self) -> Self {
+                Self(-self.0)
+            }
+        }
+    };
+}
+
+wide_float!(Extended, X87DoubleExtended, 80);
+wide_float!(Quadruple, Quad, 128);
+
+#[cfg(test)]
+mod tests {
+    use rustc_apfloat::FloatConvert;
+    use rustc_apfloat::ieee;
+
+    use super::*;
+
+    #[test]
+    fn every_half_survives_single_precision() {
+        for bits in 0..=u16::MAX {
+            let single = single_of_half(bits);
+            let mut exact = false;
+            let reference: ieee::Single =
+                ieee::Half::from_bits(u128::from(bits)).convert(&mut exact).value;
+            if single.is_nan() {
+                assert!(reference.is_nan());
+                assert_eq!(half_of_single(single), bits | HALF_QUIET);
+            } else {
+                assert_eq!(u128::from(single.to_bits()), reference.to_bits(), "{bits:#x}");
+                assert_eq!(half_of_single(single), bits);
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn halves_are_rounded_to_the_nearest(bits: u32, exponent in 100..145u32) {
+            for bits in [bits, (bits & 0x807f_ffff) | exponent << 23] {
+                let single = f32::from_bits(bits);
+                let mut exact = false;
+                let reference: ieee::Half =
+                    ieee::Single::from_bits(u128::from(bits)).convert(&mut exact).value;
+                if single.is_nan() {
+                    assert!(single_of_half(half_of_single(single)).is_nan());
+                } else {
+                    assert_eq!(u128::from(half_of_single(single)), reference.to_bits());
+                }
+            }
+        }
+
+        /// The exact values of long doubles as C prints them, and arithmetic that needs more
+        /// digits than double precision has.
+        #[test]
+        fn extended_sums_agree_with_integers(left in 0..u64::MAX / 2, right in 0..u64::MAX / 2) {
+            let of = |value: u64| Extended(X87DoubleExtended::from_u128(u128::from(value)).value);
+            let sum = of(left).plus(of(right));
+            assert_eq!(sum.0.to_bits(), of(left + right).0.to_bits());
+        }
+    }
+
+    #[test]
+    fn extended_is_laid_out_as_by_the_x87() {
+        let mut bytes = [0xff; 16];
+        bytes[..10].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0xc0, 0xff, 0x3f]);
+        let one_and_a_half = Extended::load(&bytes);
+        one_and_a_half.times(one_and_a_half).store(&mut bytes);
+        // 2.25: the integer bit is explicit, the exponent is 1 + 16383, the padding is zero.
+        assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0, 0x90, 0, 0x40, 0, 0, 0, 0, 0, 0]);
+    }
+}
