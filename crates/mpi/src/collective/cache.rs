@@ -1,0 +1,175 @@
+//! What a communicator keeps from one collective operation for the next: schedules, and memory.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use collectives::{Input, Member, Operands, Schedule};
+use engine::RequestId;
+use memory::Scratch;
+
+/// The last schedules of a communicator, and spare memory for executions.
+#[derive(Default)]
+pub(crate) struct CollectiveCache {
+    /// The one used last comes first.
+    schedules: RefCell<Vec<(ScheduleKey, Rc<Schedule>)>>,
+    pending: Cell<Vec<RequestId>>,
+    scratch: RefCell<Option<Arc<Scratch>>>,
+}
+
+/// All that a schedule depends on, apart from the communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScheduleKey {
+    Barrier,
+    Bcast { root: u32, bytes: usize },
+    Gather { root: u32, block_bytes: usize, input: Input },
+    Gatherv { root: u32, input: Input },
+    Scatter { root: u32, block_bytes: usize, input: Input },
+    Scatterv { root: u32, input: Input },
+    Allgather { block_bytes: usize, input: Input },
+    Allgatherv { total_bytes: usize, input: Input },
+    Alltoall { block_bytes: usize, input: Input },
+    Alltoallv { input: Input },
+    Reduce { root: u32, operands: Operands, input: Input },
+    Allreduce { operands: Operands, input: Input },
+    ReduceScatterBlock { operands: Operands, input: Input },
+    Scan { operands: Operands, input: Input },
+    Exscan { operands: Operands, input: Input },
+}
+
+impl CollectiveCache {
+    /// The schedule for `key`, made if it was not among the last few.
+    #[inline]
+    pub(crate) fn schedule(&self, member: Member, key: ScheduleKey) -> Rc<Schedule> {
+        let mut schedules = self.schedules.borrow_mut();
+        if let Some((first, schedule)) = schedules.first()
+            && *first == key
+        {
+            return Rc::clone(schedule);
+        }
+        let position = schedules.iter().position(|(kept, _)| *kept == key);
+        let entry = match position {
+            Some(position) => schedules.remove(position),
+            None => {
+                schedules.truncate(SCHEDULES_MAX - 1);
+                (key, Rc::new(key.schedule(member)))
+            }
+        };
+        let schedule = Rc::clone(&entry.1);
+        schedules.insert(0, entry);
+        schedule
+    }
+
+    /// An empty list for the messages of an execution.
+    #[inline]
+    pub(crate) fn take_pending(&self) -> Vec<RequestId> {
+        self.pending.take()
+    }
+
+    /// Gives such a list back.
+    #[inline]
+    pub(crate) fn return_pending(&self, pending: Vec<RequestId>) {
+        self.pending.set(pending);
+    }
+
+    /// Memory of at least `bytes` bytes, with any content. Nobody else has it as long as a buffer
+    /// refers to it.
+    pub(crate) fn scratch(&self, bytes: usize) -> Arc<Scratch> {
+        let mut spare = self.scratch.borrow_mut();
+        if let Some(scratch) = &*spare
+            && scratch.len() >= bytes
+            && Arc::strong_count(scratch) == 1
+        {
+            return Arc::clone(scratch);
+        }
+        let scratch = Arc::new(Scratch::zeroed(bytes.next_power_of_two().max(bytes)));
+        if scratch.len() <= SPARE_BYTES_MAX {
+            *spare = Some(Arc::clone(&scratch));
+        }
+        scratch
+    }
+}
+
+impl ScheduleKey {
+    fn schedule(self, member: Member) -> Schedule {
+        use collectives as algorithms;
+        match self {
+            Self::Barrier => algorithms::barrier(member),
+            Self::Bcast { root, bytes } => algorithms::bcast(member, root, bytes),
+            Self::Gather { root, block_bytes, input } => {
+                algorithms::gather(member, root, block_bytes, input)
+            }
+            Self::Gatherv { root, input } => algorithms::gatherv(member, root, input),
+            Self::Scatter { root, block_bytes, input } => {
+                algorithms::scatter(member, root, block_bytes, input)
+            }
+            Self::Scatterv { root, input } => algorithms::scatterv(member, root, input),
+            Self::Allgather { block_bytes, input } => {
+                algorithms::allgather(member, block_bytes, input)
+            }
+            Self::Allgatherv { total_bytes, input } => {
+                algorithms::allgatherv(member, total_bytes, input)
+            }
+            Self::Alltoall { block_bytes, input } => {
+                algorithms::alltoall(member, block_bytes, input)
+            }
+            Self::Alltoallv { input } => algorithms::alltoallv(member, input),
+            Self::Reduce { root, operands, input } => {
+                algorithms::reduce(member, root, operands, input)
+            }
+            Self::Allreduce { operands, input } => algorithms::allreduce(member, operands, input),
+            Self::ReduceScatterBlock { operands, input } => {
+                algorithms::reduce_scatter_block(member, operands, input)
+            }
+            Self::Scan { operands, input } => algorithms::scan(member, operands, input),
+            Self::Exscan { operands, input } => algorithms::exscan(member, operands, input),
+        }
+    }
+}
+
+impl fmt::Debug for CollectiveCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CollectiveCache({} schedules)", self.schedules.borrow().len())
+    }
+}
+
+/// Programs repeat a handful of collective operations in their inner loops.
+const SCHEDULES_MAX: usize = 8;
+
+/// More memory than this is given back to the system after each operation, in bytes.
+const SPARE_BYTES_MAX: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMBER: Member = Member { rank: 1, size: 3, crowded: false };
+
+    #[test]
+    fn the_last_schedules_are_kept() {
+        let cache = CollectiveCache::default();
+        let barrier = cache.schedule(MEMBER, ScheduleKey::Barrier);
+        for bytes in 1..SCHEDULES_MAX {
+            cache.schedule(MEMBER, ScheduleKey::Bcast { root: 0, bytes });
+        }
+        assert!(Rc::ptr_eq(&barrier, &cache.schedule(MEMBER, ScheduleKey::Barrier)));
+        for bytes in 1..=SCHEDULES_MAX {
+            cache.schedule(MEMBER, ScheduleKey::Bcast { root: 1, bytes });
+        }
+        assert!(!Rc::ptr_eq(&barrier, &cache.schedule(MEMBER, ScheduleKey::Barrier)));
+        assert_eq!(cache.schedules.borrow().len(), SCHEDULES_MAX);
+    }
+
+    #[test]
+    fn scratch_memory_in_use_is_not_handed_out_again() {
+        let cache = CollectiveCache::default();
+        let first = cache.scratch(100);
+        let second = cache.scratch(100);
+        assert!(!Arc::ptr_eq(&first, &second));
+        drop(first);
+        drop(cache.scratch(100));
+        let address = Arc::as_ptr(&cache.scratch(128));
+        assert_eq!(Arc::as_ptr(&cache.scratch(8)), address);
+    }
+}

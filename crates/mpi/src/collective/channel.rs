@@ -1,0 +1,96 @@
+//! What the executor of schedules needs from the world: messages between members.
+
+use base::{GateId, Result};
+use engine::RequestId;
+use memory::Buffer;
+
+use crate::Process;
+use crate::communicator::Communicator;
+use crate::group::Group;
+
+/// Messages between the members of a collective operation, who are numbered from 0.
+pub(crate) trait Channel {
+    /// One message underway.
+    type Pending: Copy;
+
+    /// Begins to send `buffer` to member `peer`.
+    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Self::Pending;
+
+    /// Begins to receive into `buffer` from member `peer`.
+    fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> Self::Pending;
+
+    /// Whether a message has gone or come; makes no progress.
+    fn is_complete(&self, pending: Self::Pending) -> bool;
+
+    /// Takes leave of a complete message, and hears how it went.
+    fn finish(&self, pending: Self::Pending) -> Result<()>;
+}
+
+/// The collective message space of a communicator, for all its processes or for some of them.
+pub(crate) struct Link<'a> {
+    process: &'a Process,
+    communicator: &'a Communicator,
+    /// The members, if they are not all processes of the communicator.
+    members: Option<&'a Group>,
+}
+
+impl<'a> Link<'a> {
+    /// Members are the processes of the communicator, by rank.
+    #[inline]
+    pub(crate) fn of(process: &'a Process, communicator: &'a Communicator) -> Self {
+        Self { process, communicator, members: None }
+    }
+
+    /// Members are the processes of `group`, which are all in the communicator.
+    pub(crate) fn within(
+        process: &'a Process,
+        communicator: &'a Communicator,
+        group: &'a Group,
+    ) -> Self {
+        Self { process, communicator, members: Some(group) }
+    }
+
+    #[inline]
+    fn gate(&self, peer: u32) -> GateId {
+        let group = self.members.unwrap_or_else(|| self.communicator.group());
+        group.gate(peer).expect("schedules name members only")
+    }
+
+    /// Messages are matched by the sender's rank in the communicator.
+    #[inline]
+    fn rank_in_context(&self, peer: u32) -> u32 {
+        match self.members {
+            None => peer,
+            Some(_) => {
+                let rank = self.communicator.group().rank_of(self.gate(peer));
+                rank.expect("the members are in the communicator")
+            }
+        }
+    }
+}
+
+impl Channel for Link<'_> {
+    type Pending = RequestId;
+
+    #[inline]
+    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> RequestId {
+        let context = self.communicator.collective_context();
+        let rank = self.rank_in_context(peer);
+        self.process.post_send(self.gate(peer), rank, context, tag, buffer)
+    }
+
+    #[inline]
+    fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> RequestId {
+        let context = self.communicator.collective_context();
+        self.process.post_receive(context, self.rank_in_context(peer), tag, buffer)
+    }
+
+    #[inline]
+    fn is_complete(&self, pending: RequestId) -> bool {
+        self.process.is_complete(pending)
+    }
+
+    fn finish(&self, pending: RequestId) -> Result<()> {
+        self.process.finish(pending)
+    }
+}

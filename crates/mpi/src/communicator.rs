@@ -1,0 +1,218 @@
+//! Communicators: a group, two message spaces of its own, and what the program hangs on it
+//! (chapter 7 of the MPI standard).
+
+mod context;
+mod creation;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, GateId, Result};
+use engine::ContextSlot;
+
+use crate::attribute::Attributes;
+use crate::collective::cache::CollectiveCache;
+use crate::error_handler::ErrorHandler;
+use crate::group::{Group, GroupComparison};
+use crate::info::Info;
+
+pub use context::{ContextPair, Contexts};
+pub use creation::SplitKind;
+
+/// A communicator, as one of its processes sees it.
+///
+/// It lives as long as anybody refers to it, pending requests included; freeing it
+/// ([`crate::Process::free_communicator`]) only takes the program's reference away. When the last
+/// one is gone its message spaces are retired through [`Contexts`].
+pub struct Communicator {
+    group: Rc<Group>,
+    rank: u32,
+    point_to_point: ContextSlot,
+    collective: ContextSlot,
+    /// Tag of the next collective operation; the same on all members, as they call in one order.
+    next_tag: Cell<i32>,
+    crowded: bool,
+    contexts: Rc<Contexts>,
+    name: RefCell<Box<[u8]>>,
+    error_handler: RefCell<Rc<ErrorHandler>>,
+    hints: RefCell<Rc<Info>>,
+    attributes: Attributes,
+    pub(crate) cache: CollectiveCache,
+}
+
+/// How two communicators relate (section 7.4.1 of the standard).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommunicatorComparison {
+    /// One and the same.
+    Identical,
+    /// The same processes in the same order.
+    Congruent,
+    /// The same processes in another order.
+    Similar,
+    /// Not the same processes.
+    Unequal,
+}
+
+/// What a communicator is made of.
+pub(crate) struct Parts {
+    pub(crate) group: Rc<Group>,
+    pub(crate) rank: u32,
+    pub(crate) point_to_point: ContextSlot,
+    pub(crate) collective: ContextSlot,
+    /// Whether its processes outnumber the cores that they may use, agreed by all of them.
+    pub(crate) crowded: bool,
+    pub(crate) contexts: Rc<Contexts>,
+    pub(crate) error_handler: Rc<ErrorHandler>,
+    pub(crate) attributes: Attributes,
+}
+
+impl Communicator {
+    pub(crate) fn new(parts: Parts) -> Rc<Self> {
+        Rc::new(Self {
+            group: parts.group,
+            rank: parts.rank,
+            point_to_point: parts.point_to_point,
+            collective: parts.collective,
+            next_tag: Cell::new(0),
+            crowded: parts.crowded,
+            contexts: parts.contexts,
+            name: RefCell::default(),
+            error_handler: RefCell::new(parts.error_handler),
+            hints: RefCell::new(Info::new()),
+            attributes: parts.attributes,
+            cache: CollectiveCache::default(),
+        })
+    }
+
+    /// How many processes it has.
+    #[inline]
+    pub fn size(&self) -> u32 {
+        self.group.size()
+    }
+
+    /// The rank of this process in it.
+    #[inline]
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Its processes.
+    pub fn group(&self) -> &Rc<Group> {
+        &self.group
+    }
+
+    /// The process with a rank.
+    #[inline]
+    pub fn gate(&self, rank: u32) -> Option<GateId> {
+        self.group.gate(rank)
+    }
+
+    /// The process with a rank.
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process.
+    #[inline]
+    pub fn checked_gate(&self, rank: u32) -> Result<GateId> {
+        match self.group.gate(rank) {
+            Some(gate) => Ok(gate),
+            None => Err(no_such_rank(rank, self.size())),
+        }
+    }
+
+    /// Whether two communicators are one, or have the same processes.
+    pub fn compare(self: &Rc<Self>, other: &Rc<Self>) -> CommunicatorComparison {
+        if Rc::ptr_eq(self, other) {
+            return CommunicatorComparison::Identical;
+        }
+        match self.group.compare(&other.group) {
+            GroupComparison::Identical => CommunicatorComparison::Congruent,
+            GroupComparison::Similar => CommunicatorComparison::Similar,
+            GroupComparison::Unequal => CommunicatorComparison::Unequal,
+        }
+    }
+
+    /// Its name, for people; empty at first. Bytes as the program gave them.
+    pub fn name(&self) -> Box<[u8]> {
+        self.name.borrow().clone()
+    }
+
+    /// Changes the name.
+    pub fn set_name(&self, name: &[u8]) {
+        *self.name.borrow_mut() = name.into();
+    }
+
+    /// What happens when an operation on it fails.
+    pub fn error_handler(&self) -> Rc<ErrorHandler> {
+        Rc::clone(&self.error_handler.borrow())
+    }
+
+    /// Changes what happens when an operation on it fails.
+    pub fn set_error_handler(&self, handler: Rc<ErrorHandler>) {
+        // The old handler goes after the borrow has ended: its closure is the program's.
+        let old = self.error_handler.replace(handler);
+        drop(old);
+    }
+
+    /// A copy of the hints that were given.
+    pub fn info(&self) -> Rc<Info> {
+        self.hints.borrow().duplicate()
+    }
+
+    /// Replaces the hints.
+    pub fn set_info(&self, info: &Info) {
+        *self.hints.borrow_mut() = info.duplicate();
+    }
+
+    /// The attributes that the program stored on it.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    /// The space of its point-to-point messages.
+    #[inline]
+    pub(crate) fn point_to_point_context(&self) -> ContextSlot {
+        self.point_to_point
+    }
+
+    /// The space of its collective operations.
+    #[inline]
+    pub(crate) fn collective_context(&self) -> ContextSlot {
+        self.collective
+    }
+
+    /// Whether its processes outnumber the cores that they may use.
+    pub(crate) fn crowded(&self) -> bool {
+        self.crowded
+    }
+
+    /// A tag for one collective operation.
+    pub(crate) fn take_tag(&self) -> i32 {
+        let tag = self.next_tag.get();
+        self.next_tag.set((tag + 1) % COLLECTIVE_TAGS);
+        tag
+    }
+}
+
+impl Drop for Communicator {
+    fn drop(&mut self) {
+        self.contexts.retire([self.point_to_point, self.collective]);
+    }
+}
+
+impl fmt::Debug for Communicator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = String::from_utf8_lossy(&self.name.borrow()).into_owned();
+        write!(f, "Communicator(\"{name}\", rank {} of {})", self.rank, self.size())
+    }
+}
+
+/// Collective operations have the tags below this one in the space of their own; those from here
+/// on are for creations in which only some processes take part, and so no counter agrees.
+pub(crate) const COLLECTIVE_TAGS: i32 = 1 << 30;
+
+#[cold]
+fn no_such_rank(rank: u32, size: u32) -> Error {
+    let sentence = format!("rank {rank} is not in the communicator, which has {size} processes");
+    Error::new(ErrorClass::Rank, sentence)
+}

@@ -1,0 +1,137 @@
+//! Names of message spaces, handed out without asking anybody.
+
+use std::cell::{Cell, RefCell};
+
+use base::{ContextId, Error, ErrorClass, Result};
+use engine::ContextSlot;
+
+/// What one process knows about message spaces: the next number of its own, and the spaces that
+/// nobody needs any more.
+///
+/// A number is used once, so a late message can never meet a communicator made after its own;
+/// half of 2^32 communicators can be created by one process before the numbers end.
+#[derive(Debug)]
+pub struct Contexts {
+    world_rank: u32,
+    next: Cell<u32>,
+    retired: RefCell<Vec<ContextSlot>>,
+}
+
+/// The two message spaces of one communicator, the same on all its processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextPair {
+    creator: u32,
+    counter: u32,
+}
+
+impl Contexts {
+    /// Those of the process with this rank in the job.
+    pub fn new(world_rank: u32) -> Self {
+        Self { world_rank, next: Cell::new(FIRST_FREE), retired: RefCell::default() }
+    }
+
+    /// The rank of this process in the job.
+    pub fn world_rank(&self) -> u32 {
+        self.world_rank
+    }
+
+    /// The spaces of this process alone.
+    pub(crate) fn of_self(&self) -> ContextPair {
+        ContextPair { creator: self.world_rank, counter: SELF }
+    }
+
+    /// A pair that no process has used, or [`ContextPair::EXHAUSTED`]: who takes one for others
+    /// tells them that too, so that all fail alike.
+    pub(crate) fn take(&self) -> ContextPair {
+        let counter = self.next.get();
+        match counter.checked_add(2) {
+            None => ContextPair::EXHAUSTED,
+            Some(next) => {
+                self.next.set(next);
+                ContextPair { creator: self.world_rank, counter }
+            }
+        }
+    }
+
+    /// Notes spaces that are to be closed when the engine is at hand.
+    pub(crate) fn retire(&self, slots: [ContextSlot; 2]) {
+        self.retired.borrow_mut().extend(slots);
+    }
+
+    /// The spaces to close since the last call.
+    pub fn take_retired(&self) -> Vec<ContextSlot> {
+        self.retired.take()
+    }
+}
+
+impl ContextPair {
+    /// The spaces of all processes together.
+    pub(crate) const WORLD: Self = Self { creator: 0, counter: 0 };
+
+    /// In place of a pair when the numbers have come to their end.
+    pub(crate) const EXHAUSTED: Self = Self { creator: u32::MAX, counter: u32::MAX };
+
+    /// The spaces for point-to-point messages and for collective operations.
+    ///
+    /// # Errors
+    /// `NoSpace` when the process that took the pair has no numbers left.
+    pub(crate) fn checked_ids(self) -> Result<(ContextId, ContextId)> {
+        if self == Self::EXHAUSTED {
+            return Err(Error::new(
+                ErrorClass::NoSpace,
+                "the process with rank 0 in the new communicator has created 2^31 of them already, \
+                 the most possible",
+            ));
+        }
+        let id = |counter| ContextId::new(self.creator, counter);
+        Ok((id(self.counter), id(self.counter + 1)))
+    }
+
+    /// For a message to another process.
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
+        ((u64::from(self.creator) << 32) | u64::from(self.counter)).to_ne_bytes()
+    }
+
+    /// From such a message.
+    pub(crate) fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let both = u64::from_ne_bytes(bytes);
+        Self { creator: (both >> 32) as u32, counter: both as u32 }
+    }
+
+    /// The length of [`ContextPair::to_bytes`].
+    pub(crate) const BYTES: usize = 8;
+}
+
+/// Counters are even; the odd one after each is the collective space of the same communicator.
+/// 0 is the world's, with process 0 as the creator.
+const SELF: u32 = 2;
+const FIRST_FREE: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_space_has_two_communicators() {
+        let (first, second) = (Contexts::new(0), Contexts::new(1));
+        let mut pairs = vec![ContextPair::WORLD, first.of_self(), second.of_self()];
+        for _ in 0..3 {
+            pairs.extend([first.take(), second.take()]);
+        }
+        let ids = pairs.iter().flat_map(|pair| <[ContextId; 2]>::from(pair.checked_ids().unwrap()));
+        let distinct: std::collections::HashSet<_> = ids.collect();
+        assert_eq!(distinct.len(), 2 * pairs.len());
+        for pair in pairs {
+            assert_eq!(ContextPair::from_bytes(pair.to_bytes()), pair);
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_numbers_is_an_error() {
+        let contexts = Contexts::new(3);
+        contexts.next.set(u32::MAX - 3);
+        assert!(contexts.take().checked_ids().is_ok());
+        assert_eq!(contexts.take().checked_ids().unwrap_err().class, ErrorClass::NoSpace);
+        assert_eq!(contexts.take(), ContextPair::EXHAUSTED);
+    }
+}

@@ -1,0 +1,318 @@
+//! How communicators come to be (section 7.4.2 of the MPI standard).
+//!
+//! Every creation is one collective step, in which the process that has rank 0 in the new
+//! communicator tells the others the names of its message spaces.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Error, ErrorClass, GateId, Result};
+use memory::{Buffer, Scratch};
+
+use super::{COLLECTIVE_TAGS, Communicator, ContextPair, Parts};
+use crate::Process;
+use crate::attribute::{Attributes, ObjectName};
+use crate::collective::Link;
+use crate::error_handler::ErrorHandler;
+use crate::group::Group;
+use crate::info::Info;
+
+/// What [`Process::split_communicator_by_kind`] puts together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitKind {
+    /// Processes that can share memory (`MPI_COMM_TYPE_SHARED`, or `MPI_COMM_TYPE_RESOURCE_GUIDED`
+    /// and its kin with the resource "mpi_shared_memory").
+    SharedMemory,
+    /// Nothing: the process takes part, and gets no communicator (`MPI_UNDEFINED`, or a kind of
+    /// resource that we cannot tell apart).
+    None,
+}
+
+impl Process {
+    /// The communicator of all `size` processes of the job; `crowded` tells whether they outnumber
+    /// the cores that they may use, and all of them must say the same.
+    pub(crate) fn create_world(&self, size: u32, crowded: bool) -> Result<Rc<Communicator>> {
+        self.build(ContextPair::WORLD, Group::world(size), Origin::nothing(crowded))
+    }
+
+    /// The communicator of this process alone.
+    pub(crate) fn create_alone(&self) -> Result<Rc<Communicator>> {
+        let myself = GateId(self.contexts().world_rank());
+        self.build(self.contexts().of_self(), Group::single(myself), Origin::nothing(false))
+    }
+
+    /// `MPI_Comm_dup`: the same group, copied attributes, no hints. `object` is how the interface
+    /// names the communicator to the copy functions of its attributes.
+    ///
+    /// # Errors
+    /// The code of the first copy function that fails; what [`Process::bcast`] may return.
+    pub fn duplicate_communicator(
+        &self,
+        communicator: &Rc<Communicator>,
+        object: ObjectName,
+    ) -> Result<Rc<Communicator>> {
+        let tag = communicator.take_tag();
+        let link = Link::of(self, communicator);
+        let pair = self.agree_on_contexts(&link, communicator.rank(), communicator.size(), tag)?;
+        let attributes = communicator.attributes().copied(object)?;
+        self.derive(communicator, pair, Rc::clone(communicator.group()), attributes)
+    }
+
+    /// `MPI_Comm_dup_with_info`: as [`Process::duplicate_communicator`], with these hints.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn duplicate_communicator_with_info(
+        &self,
+        communicator: &Rc<Communicator>,
+        object: ObjectName,
+        info: &Info,
+    ) -> Result<Rc<Communicator>> {
+        let copy = self.duplicate_communicator(communicator, object)?;
+        copy.set_info(info);
+        Ok(copy)
+    }
+
+    /// `MPI_Comm_create`: a communicator for each of the groups that the processes of
+    /// `communicator` give, which may not overlap; none for those who are in none.
+    ///
+    /// # Errors
+    /// `Group` if the group has a process that is not in `communicator`.
+    pub fn create_communicator(
+        &self,
+        communicator: &Rc<Communicator>,
+        group: &Rc<Group>,
+    ) -> Result<Option<Rc<Communicator>>> {
+        check_subgroup(communicator, group)?;
+        let tag = communicator.take_tag();
+        self.create_in_group(communicator, group, tag)
+    }
+
+    /// `MPI_Comm_create_group`: as [`Process::create_communicator`], but only the members of the
+    /// group take part; `tag`, which is not negative, keeps several such calls apart.
+    ///
+    /// # Errors
+    /// `Group` if the group has a process that is not in `communicator`.
+    pub fn create_communicator_of_group(
+        &self,
+        communicator: &Rc<Communicator>,
+        group: &Rc<Group>,
+        tag: i32,
+    ) -> Result<Option<Rc<Communicator>>> {
+        check_subgroup(communicator, group)?;
+        self.create_in_group(communicator, group, COLLECTIVE_TAGS + tag % COLLECTIVE_TAGS)
+    }
+
+    /// `MPI_Comm_split`: processes with the same color come together, in the order of their keys
+    /// and then of their ranks; without a color a process gets none.
+    ///
+    /// # Errors
+    /// What [`Process::allgather`] may return.
+    pub fn split_communicator(
+        &self,
+        communicator: &Rc<Communicator>,
+        color: Option<i32>,
+        key: i32,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let candidate = self.contexts().take();
+        let choices = self.exchange_choices(communicator, Choice { color, key, candidate })?;
+        if color.is_none() {
+            return Ok(None);
+        }
+        let mut chosen: Vec<(i32, u32, ContextPair)> = (0..)
+            .zip(&choices)
+            .filter(|(_, choice)| choice.color == color)
+            .map(|(rank, choice)| (choice.key, rank, choice.candidate))
+            .collect();
+        chosen.sort_unstable_by_key(|(key, rank, _)| (*key, *rank));
+        let gates: Vec<_> =
+            chosen.iter().filter_map(|(_, rank, _)| communicator.gate(*rank)).collect();
+        let pair = chosen.first().map_or(candidate, |(_, _, first)| *first);
+        let group = Group::of(&gates);
+        self.derive(communicator, pair, group, Attributes::default()).map(Some)
+    }
+
+    /// `MPI_Comm_split_type`. All processes of a job are on one machine, so those that ask for
+    /// shared memory all come together.
+    ///
+    /// # Errors
+    /// As for [`Process::split_communicator`].
+    pub fn split_communicator_by_kind(
+        &self,
+        communicator: &Rc<Communicator>,
+        kind: SplitKind,
+        key: i32,
+        info: Option<&Info>,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let color = match kind {
+            SplitKind::SharedMemory => Some(0),
+            SplitKind::None => None,
+        };
+        let created = self.split_communicator(communicator, color, key)?;
+        if let (Some(created), Some(info)) = (&created, info) {
+            created.set_info(info);
+        }
+        Ok(created)
+    }
+
+    /// `MPI_Comm_free`: calls the delete functions of the attributes. The caller then drops its
+    /// reference; operations underway complete.
+    ///
+    /// # Errors
+    /// The code of the first delete function that fails, and then the communicator stays.
+    pub fn free_communicator(
+        &self,
+        communicator: &Rc<Communicator>,
+        object: ObjectName,
+    ) -> Result<()> {
+        communicator.attributes().delete_all(object)
+    }
+
+    fn create_in_group(
+        &self,
+        communicator: &Rc<Communicator>,
+        group: &Rc<Group>,
+        tag: i32,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let myself = GateId(self.contexts().world_rank());
+        let Some(rank) = group.rank_of(myself) else { return Ok(None) };
+        let link = Link::within(self, communicator, group);
+        let pair = self.agree_on_contexts(&link, rank, group.size(), tag)?;
+        self.derive(communicator, pair, Rc::clone(group), Attributes::default()).map(Some)
+    }
+
+    /// The member with rank 0 takes a pair of contexts and tells all others.
+    fn agree_on_contexts(
+        &self,
+        link: &Link<'_>,
+        rank: u32,
+        size: u32,
+        tag: i32,
+    ) -> Result<ContextPair> {
+        let memory = Arc::new(Scratch::zeroed(ContextPair::BYTES));
+        let buffer = Buffer::of_scratch(&memory, 0, ContextPair::BYTES);
+        if rank == 0 {
+            buffer.write(0, &self.contexts().take().to_bytes());
+        }
+        self.bcast_over(link, rank, size, tag, buffer.clone())?;
+        let mut bytes = [0; ContextPair::BYTES];
+        buffer.read(0, &mut bytes);
+        Ok(ContextPair::from_bytes(bytes))
+    }
+
+    fn exchange_choices(
+        &self,
+        communicator: &Rc<Communicator>,
+        mine: Choice,
+    ) -> Result<Vec<Choice>> {
+        let size = communicator.size() as usize;
+        let memory = Arc::new(Scratch::zeroed(size * Choice::BYTES));
+        let all = Buffer::of_scratch(&memory, 0, size * Choice::BYTES);
+        all.write(communicator.rank() as usize * Choice::BYTES, &mine.to_bytes());
+        self.allgather_packed(communicator, all.clone(), Choice::BYTES)?;
+        let choice = |rank: usize| {
+            let mut bytes = [0; Choice::BYTES];
+            all.read(rank * Choice::BYTES, &mut bytes);
+            Choice::from_bytes(bytes)
+        };
+        Ok((0..size).map(choice).collect())
+    }
+
+    fn derive(
+        &self,
+        parent: &Communicator,
+        pair: ContextPair,
+        group: Rc<Group>,
+        attributes: Attributes,
+    ) -> Result<Rc<Communicator>> {
+        // A part of a crowded communicator is taken for crowded too: the rest still competes.
+        let origin =
+            Origin { crowded: parent.crowded(), error_handler: parent.error_handler(), attributes };
+        self.build(pair, group, origin)
+    }
+
+    fn build(
+        &self,
+        pair: ContextPair,
+        group: Rc<Group>,
+        origin: Origin,
+    ) -> Result<Rc<Communicator>> {
+        let myself = GateId(self.contexts().world_rank());
+        let rank = group.rank_of(myself).expect("a process only builds communicators it is in");
+        let (point_to_point, collective) = pair.checked_ids()?;
+        Ok(Communicator::new(Parts {
+            point_to_point: self.open_context(point_to_point, rank),
+            collective: self.open_context(collective, rank),
+            group,
+            rank,
+            crowded: origin.crowded,
+            contexts: Rc::clone(self.contexts()),
+            error_handler: origin.error_handler,
+            attributes: origin.attributes,
+        }))
+    }
+}
+
+/// What a communicator takes over from the one that it was made from.
+struct Origin {
+    crowded: bool,
+    error_handler: Rc<ErrorHandler>,
+    attributes: Attributes,
+}
+
+impl Origin {
+    /// For the communicators that are there from the beginning (section 9.3).
+    fn nothing(crowded: bool) -> Self {
+        let error_handler = Rc::new(ErrorHandler::Fatal);
+        Self { crowded, error_handler, attributes: Attributes::default() }
+    }
+}
+
+fn check_subgroup(communicator: &Communicator, group: &Group) -> Result<()> {
+    match group.gates().find(|gate| communicator.group().rank_of(*gate).is_none()) {
+        None => Ok(()),
+        Some(stranger) => Err(Error::new(
+            ErrorClass::Group,
+            format!(
+                "the group has the process with rank {} in MPI_COMM_WORLD, which is not in the \
+                 communicator",
+                stranger.0
+            ),
+        )),
+    }
+}
+
+/// What one process asks for in a split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Choice {
+    color: Option<i32>,
+    key: i32,
+    /// The contexts to use if this process becomes rank 0 of its new communicator.
+    candidate: ContextPair,
+}
+
+impl Choice {
+    const BYTES: usize = 17 + 3;
+
+    fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[0..4].copy_from_slice(&self.key.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&self.color.unwrap_or(0).to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.candidate.to_bytes());
+        bytes[16] = u8::from(self.color.is_some());
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let word = |at: usize| {
+            i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let mut pair = [0; ContextPair::BYTES];
+        pair.copy_from_slice(&bytes[8..16]);
+        Self {
+            color: (bytes[16] != 0).then(|| word(4)),
+            key: word(0),
+            candidate: ContextPair::from_bytes(pair),
+        }
+    }
+}
