@@ -143,8 +143,8 @@ fn real(operator: Operator, left: f64, right: f64) -> Option<f64> {
     match operator {
         Operator::Sum => Some(left + right),
         Operator::Product => Some(left * right),
-        Operator::Minimum => is_number.then(|| if left < right { left } else { right }),
-        _ => is_number.then(|| if left > right { left } else { right }),
+        Operator::Minimum => is_number.then_some(if left < right { left } else { right }),
+        _ => is_number.then_some(if left > right { left } else { right }),
     }
 }
 
