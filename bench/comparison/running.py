@@ -14,6 +14,9 @@ from .libraries import Library, LibraryError, say
 
 MARK = "COMBRAY_COMPARE_MARK"
 
+# Cores count as near while a cache line crosses within this multiple of the shortest time.
+NEAR_FACTOR = 1.5
+
 
 @dataclass(frozen=True)
 class Part:
@@ -28,27 +31,30 @@ class Part:
         return f"{self.processes} processes: {' '.join(self.benchmarks)}"
 
 
-def run_marked(library: Library, command: list, seconds: float) -> str:
-    """Runs a command within the limit. Whatever it leaves behind is ended, and nothing else."""
+def run_marked(library: Library, command: list, seconds: float) -> tuple:
+    """Runs a command within the limit: what it printed, and why it failed or None.
+    Whatever it leaves behind is ended, and nothing else."""
     mark = uuid.uuid4().hex
     environ = {**library.environ(), MARK: mark}
     process = subprocess.Popen(command, env=environ, text=True, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                start_new_session=True)
+    failure = None
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        raise LibraryError(f"not finished after {seconds:.0f} s; ended") from None
+        failure = f"not finished after {seconds:.0f} s; ended"
     finally:
         end_marked(mark)
+    if failure:
         process.kill()
-        process.wait()
-    if process.returncode != 0:
+        output, errors = process.communicate()
+    elif process.returncode != 0:
         lines = (errors + output).strip().splitlines()
         reason = next((line for line in lines if "combray-bench: " in line),
                       lines[0] if lines else "no output")
-        raise LibraryError(f"ended with {process.returncode}: {reason}")
-    return output
+        failure = f"ended with {process.returncode}: {reason}"
+    return output, failure
 
 
 def marked_processes(mark: str) -> list:
@@ -85,7 +91,8 @@ def end_marked(mark: str) -> None:
 
 def parse(output: str) -> list:
     """The JSON lines of a run; launchers may put lines of their own between them."""
-    return [json.loads(line) for line in output.splitlines() if line.startswith('{"record"')]
+    return [json.loads(line) for line in output.splitlines()
+            if line.startswith('{"record"') and line.endswith("}")]
 
 
 def check_header(library: Library, records: list) -> str:
@@ -117,43 +124,74 @@ def key_of(record: dict) -> tuple:
             record.get("value"))
 
 
+@dataclass(frozen=True)
+class Sample:
+    """One figure of one round. `crossing_ns` is what a cache line needed from core to core,
+    the longer of before and after the run."""
+
+    min_us: float
+    median_us: float
+    ratio: float | None
+    crossing_ns: float | None
+
+
 class Measurements:
     """All figures of all rounds, and what went wrong."""
 
     def __init__(self):
-        self.samples = {}  # key -> library name -> list of (min, median, ratio) per round
+        self.samples = {}  # key -> library name -> list of samples, one per round
         self.versions = {}
         self.transports = {}
         self.failures = {}  # library name -> list of sentences
         self.crossings = {}  # library name -> list of nanoseconds
 
-    def add(self, library: Library, records: list) -> None:
+    def add(self, library: Library, records: list, crossing_ns) -> None:
+        if crossing_ns is not None:
+            self.crossings.setdefault(library.name, []).append(crossing_ns)
         for record in records:
             if record["record"] == "result":
                 by_library = self.samples.setdefault(key_of(record), {})
                 by_library.setdefault(library.name, []).append(
-                    (record["min_us"], record["median_us"],
-                     record.get("ratio_to_contiguous")))
+                    Sample(record["min_us"], record["median_us"],
+                           record.get("ratio_to_contiguous"), crossing_ns))
 
     def fail(self, library: Library, part: Part, error: Exception) -> None:
         sentence = f"{part.title}: {error}"
         say(f"  {library.title} failed, {sentence}")
-        self.failures.setdefault(library.name, []).append(sentence)
+        sentences = self.failures.setdefault(library.name, [])
+        if sentence not in sentences:
+            sentences.append(sentence)
+
+    def is_near(self, sample: Sample) -> bool:
+        """Whether the cores were as near to each other as they ever were (see crossing.c)."""
+        shortest = min((min(values) for values in self.crossings.values()), default=None)
+        return sample.crossing_ns is None or sample.crossing_ns <= NEAR_FACTOR * shortest
+
+    def same_phase(self, key: tuple) -> bool:
+        """Whether all libraries have samples of this figure with the cores near."""
+        return all(any(self.is_near(sample) for sample in samples)
+                   for samples in self.samples[key].values())
+
+    def comparable(self, key: tuple, name: str) -> list:
+        """The samples with the cores near, if every library has some; else all of them."""
+        samples = self.samples.get(key, {}).get(name, [])
+        if not samples or not self.same_phase(key):
+            return samples
+        return [sample for sample in samples if self.is_near(sample)]
 
     def best(self, key: tuple, name: str):
         """The smallest time of all rounds in microseconds, or None."""
-        samples = self.samples.get(key, {}).get(name)
-        return min(sample[0] for sample in samples) if samples else None
+        return min((sample.min_us for sample in self.comparable(key, name)), default=None)
 
     def median(self, key: tuple, name: str):
         """The median over the rounds of the median over the batches, in microseconds."""
-        samples = self.samples.get(key, {}).get(name)
-        return statistics.median(sample[1] for sample in samples) if samples else None
+        medians = [sample.median_us for sample in self.comparable(key, name)]
+        return statistics.median(medians) if medians else None
 
     def ratio_to_contiguous(self, key: tuple, name: str):
         """The median over the rounds: both times of a round met the same machine."""
-        samples = self.samples.get(key, {}).get(name)
-        ratios = [sample[2] for sample in samples or [] if sample[2] is not None]
+        ratios = [sample.ratio for sample in self.comparable(key, name)
+                  if sample.ratio is not None]
         return statistics.median(ratios) if ratios else None
 
 
@@ -163,14 +201,20 @@ def measure_once(measurements: Measurements, library: Library, part: Part, cores
     arguments = ["--json", "--pin", *part.options, *part.benchmarks]
     if wants_transport:
         arguments.insert(0, "--transport")
-    crossing = machine.crossing_nanoseconds(cores)
-    records = parse(run_marked(library, library.command(part.processes, arguments), seconds))
+    before = machine.crossing_nanoseconds(cores)
+    output, failure = run_marked(library, library.command(part.processes, arguments), seconds)
+    after = machine.crossing_nanoseconds(cores)
+    records = parse(output)
+    if failure and not records:
+        raise LibraryError(failure)
     measurements.versions[library.name] = check_header(library, records)
     if wants_transport:
         measurements.transports[library.name] = check_transport(records)
-    if crossing is not None:
-        measurements.crossings.setdefault(library.name, []).append(crossing)
-    measurements.add(library, records)
+    # What came before a failure was verified as everything else, and counts.
+    crossing = max(before, after) if before is not None and after is not None else None
+    measurements.add(library, records, crossing)
+    if failure:
+        raise LibraryError(failure)
 
 
 def run_rounds(libraries: list, parts: list, rounds: int, cores: list,

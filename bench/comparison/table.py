@@ -45,7 +45,8 @@ def figure(measurements: Measurements, key: tuple, name: str) -> str:
 
 def ratio_text(measurements: Measurements, key: tuple) -> str:
     value = goals.ratio(measurements, key)
-    return "-" if value is None else f"{value:.2f}"
+    mark = "" if measurements.same_phase(key) else "~"
+    return "-" if value is None else f"{mark}{value:.2f}"
 
 
 def rows(measurements: Measurements, libraries: list) -> list:
@@ -93,17 +94,17 @@ def print_libraries(measurements: Measurements, libraries: list) -> None:
         crossings = measurements.crossings.get(library.name)
         if crossings:
             print(f"           a cache line crossed in {min(crossings):.0f} to "
-                  f"{max(crossings):.0f} ns before its runs")
+                  f"{max(crossings):.0f} ns around its runs")
         for failure in measurements.failures.get(library.name, []):
             print(f"           FAILED {failure}")
 
 
 def print_warnings(measurements: Measurements) -> None:
-    best = {name: min(values) for name, values in measurements.crossings.items()}
-    if best and max(best.values()) > 1.25 * min(best.values()):
-        print("\nNOT COMPARABLE: some library never met the machine at its best: the cores were "
-              "farther apart in all of its rounds (see the times of a cache line). Run again, "
-              "or with more --rounds.")
+    mixed = sum(not measurements.same_phase(key) for key in measurements.samples)
+    if mixed:
+        print(f"\nNOT QUITE COMPARABLE: {mixed} rows, marked ~, mix rounds in which the cores "
+              "were near to each other and far (see the times of a cache line): some library "
+              "had no near round. Run again, or with more --rounds.")
 
 
 def print_summary(measurements: Measurements) -> None:
