@@ -1,0 +1,111 @@
+//! The constants and the error classes, in Rust.
+
+use std::fmt::Write;
+
+use super::rust_text::{HEAD, formatted};
+use super::tables::{Constant, Tables};
+
+/// The text of `constants.rs`.
+pub fn constants(tables: &Tables) -> String {
+    let mut text = HEAD.to_owned();
+    text.push_str(
+        "//! The constants of the ABI, under the names of the C interface.\n\n\
+         #![allow(dead_code, missing_docs)]\n\n\
+         use std::ffi::c_int;\n\nuse crate::c::*;\n\n",
+    );
+    for constant in &tables.constants {
+        let Constant { name, value, .. } = constant;
+        let line = match kind(constant) {
+            Kind::Integer => format!("pub const {name}: c_int = {value};\n"),
+            Kind::Limit => format!("pub const {name}: usize = {value};\n"),
+            Kind::Offset => format!("pub const {name}: i64 = {value};\n"),
+            Kind::Pointer => format!("pub const {name}: usize = {value};\n"),
+            Kind::Handle(handle) => format!("pub const {name}: {handle} = {handle}({value});\n"),
+            Kind::Alias(handle) => format!("pub const {name}: {handle} = {value};\n"),
+        };
+        text.push_str(&line);
+    }
+    text.push_str(
+        "\n/// The names of the predefined handles, for messages; those of the tools interface \
+         excepted.\npub const HANDLE_NAMES: &[(usize, &str)] = &[\n",
+    );
+    for constant in &tables.constants {
+        if matches!(kind(constant), Kind::Handle(_)) && !constant.name.starts_with("MPI_T_") {
+            writeln!(text, "({}, {:?}),", constant.value, constant.name).expect("strings grow");
+        }
+    }
+    text.push_str("];\n");
+    formatted(&text)
+}
+
+/// The text of `errors.rs`.
+pub fn errors(tables: &Tables) -> String {
+    let classes: Vec<(&str, String)> = tables
+        .constants
+        .iter()
+        .map(|constant| constant.name.as_str())
+        .filter(|name| name.starts_with("MPI_ERR_"))
+        .filter(|name| !matches!(*name, "MPI_ERR_LASTCODE" | "MPI_ERRCODES_IGNORE"))
+        .map(|name| (name, variant(name)))
+        .collect();
+    let mut text = HEAD.to_owned();
+    text.push_str(
+        "//! Error classes and their numbers.\n\n\
+         use std::ffi::c_int;\n\nuse base::ErrorClass;\n\nuse super::constants::*;\n\n\
+         /// The number of a class in the C interface.\n\
+         pub fn code_of_class(class: ErrorClass) -> c_int {\n match class {\n",
+    );
+    for (name, variant) in &classes {
+        writeln!(text, "ErrorClass::{variant} => {name},").expect("strings grow");
+    }
+    text.push_str(
+        "ErrorClass::Added(code) => code,\n}\n}\n\n\
+         /// The class with a number, if the standard has one.\n\
+         pub fn class_of_code(code: c_int) -> Option<ErrorClass> {\n Some(match code {\n",
+    );
+    for (name, variant) in &classes {
+        writeln!(text, "{name} => ErrorClass::{variant},").expect("strings grow");
+    }
+    text.push_str(
+        "_ => return None,\n})\n}\n\n\
+         /// A sentence for an error class of the standard.\n\
+         pub fn text_of_class(code: c_int) -> Option<&'static str> {\n Some(match code {\n",
+    );
+    for (name, sentence) in &tables.errors {
+        let full = if name == "MPI_SUCCESS" { sentence } else { &format!("{name}: {sentence}") };
+        writeln!(text, "{name} => {full:?},").expect("strings grow");
+    }
+    text.push_str("_ => return None,\n})\n}\n");
+    formatted(&text)
+}
+
+enum Kind<'a> {
+    Integer,
+    /// A size of something, in bytes.
+    Limit,
+    Offset,
+    /// An address, or one of the numbers that stand for the program's functions.
+    Pointer,
+    Handle(&'a str),
+    /// Another name of a handle constant.
+    Alias(&'static str),
+}
+
+fn kind(constant: &Constant) -> Kind<'_> {
+    match constant.kind.as_str() {
+        "" if constant.value.starts_with("MPI_") => Kind::Alias("Datatype"),
+        "" if constant.name.contains("VERSION") && !constant.name.contains("MAX") => Kind::Integer,
+        "" => Kind::Limit,
+        "int" => Kind::Integer,
+        "MPI_Offset" => Kind::Offset,
+        kind if kind.ends_with('*') => Kind::Pointer,
+        kind if kind.starts_with("MPI_T_") => Kind::Pointer,
+        kind => Kind::Handle(kind.trim_start_matches("MPI_")),
+    }
+}
+
+/// `MPI_ERR_NO_MEM` as `NoMem`.
+fn variant(name: &str) -> String {
+    let words = name.trim_start_matches("MPI_ERR_").split('_');
+    words.map(|word| word[..1].to_owned() + &word[1..].to_lowercase()).collect()
+}
