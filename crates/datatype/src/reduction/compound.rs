@@ -40,11 +40,14 @@ fn located<V: Ordered, I: Ordered>(
     right: Pair<V, I>,
     prevails: impl Fn(V, V) -> bool,
 ) -> Pair<V, I> {
+    let precedes = |one: I, other: I| one.is_below(other) || (other.is_nan() && !one.is_nan());
+    // Zeros of both signs are equal, but which one is taken must not depend on the order.
+    let signs = |pair: Pair<V, I>| (pair.value.is_negative(), pair.index.is_negative());
     if prevails(left.value, right.value) {
         left
-    } else if prevails(right.value, left.value) || right.index.is_below(left.index) {
+    } else if prevails(right.value, left.value) || precedes(right.index, left.index) {
         right
-    } else if left.index.is_below(right.index) || left.value.is_negative() {
+    } else if precedes(left.index, right.index) || signs(left) > signs(right) {
         left
     } else {
         right

@@ -86,37 +86,35 @@ const SMALLEST_NORMAL: u32 = 0x3880_0000;
 /// The power of two above all halves, as single precision.
 const BEYOND_LARGEST: u32 = 0x4780_0000;
 
+// Both conversions compute all cases and select one, so that they become vector instructions.
+
+#[inline]
 fn single_of_half(half: u16) -> f32 {
     let magnitude = u32::from(half & !HALF_SIGN);
-    let value = if magnitude >= u32::from(HALF_INFINITY) {
-        f32::from_bits(f32::INFINITY.to_bits() | magnitude << LOST_DIGITS)
-    } else if magnitude > u32::from(HALF_MANTISSA) {
-        f32::from_bits((magnitude << LOST_DIGITS) + BIAS)
-    } else {
-        // A subnormal counts steps of 2^-24.
-        magnitude as f32 / 16_777_216.0
-    };
-    if half & HALF_SIGN == 0 { value } else { -value }
+    let special = f32::INFINITY.to_bits() | magnitude << LOST_DIGITS;
+    let normal = (magnitude << LOST_DIGITS) + BIAS;
+    // A subnormal counts steps of 2^-24.
+    let subnormal = (magnitude as i32 as f32 / 16_777_216.0).to_bits();
+    let finite = if magnitude > u32::from(HALF_MANTISSA) { normal } else { subnormal };
+    let value = if magnitude >= u32::from(HALF_INFINITY) { special } else { finite };
+    f32::from_bits(value | u32::from(half & HALF_SIGN) << 16)
 }
 
 /// Rounds to the nearest half, to the even one of two.
+#[inline]
 fn half_of_single(single: f32) -> u16 {
     let sign = (single.to_bits() >> 16) as u16 & HALF_SIGN;
     let magnitude = single.to_bits() & 0x7fff_ffff;
-    let rounded = if single.is_nan() {
-        let payload = (magnitude >> LOST_DIGITS) as u16 & HALF_MANTISSA;
-        HALF_INFINITY | HALF_QUIET | payload
-    } else if magnitude >= BEYOND_LARGEST {
-        HALF_INFINITY
-    } else if magnitude >= SMALLEST_NORMAL {
-        let even = (magnitude >> LOST_DIGITS) & 1;
-        let half_step = (1 << (LOST_DIGITS - 1)) - 1;
-        ((magnitude - BIAS + half_step + even) >> LOST_DIGITS) as u16
-    } else {
-        // The last digit of 0.5 is worth 2^-24, so the addition rounds to steps of a subnormal.
-        ((f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits()) as u16
-    };
-    sign | rounded
+    let payload = (magnitude >> LOST_DIGITS) as u16 & HALF_MANTISSA;
+    let nan = HALF_INFINITY | HALF_QUIET | payload;
+    let even = (magnitude >> LOST_DIGITS) & 1;
+    let half_step = (1 << (LOST_DIGITS - 1)) - 1;
+    let normal = magnitude.wrapping_sub(BIAS).wrapping_add(half_step + even) >> LOST_DIGITS;
+    // The last digit of 0.5 is worth 2^-24, so the addition rounds to steps of a subnormal.
+    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let finite = if magnitude >= SMALLEST_NORMAL { normal } else { subnormal } as u16;
+    let number = if magnitude >= BEYOND_LARGEST { HALF_INFINITY } else { finite };
+    sign | if magnitude > f32::INFINITY.to_bits() { nan } else { number }
 }
 
 macro_rules! wide_float {

@@ -316,3 +316,19 @@ fn zeros_and_nans_have_one_extreme() {
         assert!(run(Operator::Maximum, left, right).is_nan());
     }
 }
+
+#[test]
+fn equal_pairs_are_told_apart_by_their_bits() {
+    let run = |left: [f32; 2], right: [f32; 2]| {
+        let bytes = |pair: [f32; 2]| pair.map(f32::to_ne_bytes).concat();
+        let mut inout = bytes(right);
+        reduce(Operator::MinimumLocation, Predefined::TwoReal, &bytes(left), &mut inout)
+            .expect("allowed");
+        inout
+    };
+    for (one, other) in
+        [([0.0, f32::NAN], [0.0, 0.0]), ([1.0, 0.0], [1.0, -0.0]), ([0.0, -0.0], [-0.0, 0.0])]
+    {
+        assert_eq!(run(one, other), run(other, one), "{one:?} {other:?}");
+    }
+}
