@@ -244,7 +244,13 @@ unsafe fn copy_strided(
         2 => blocks_of!(u16),
         4 => blocks_of!(u32),
         8 => blocks_of!(u64),
+        12 => blocks_of!([u32; 3]),
         16 => blocks_of!(u128),
+        24 => blocks_of!([u64; 3]),
+        32 => blocks_of!([u64; 4]),
+        40 => blocks_of!([u64; 5]),
+        48 => blocks_of!([u64; 6]),
+        64 => blocks_of!([u64; 8]),
         _ => {
             for i in 0..count as isize {
                 // SAFETY: the caller vouches for block `i` on both sides, without overlap.
