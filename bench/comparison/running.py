@@ -9,7 +9,7 @@ import time
 import uuid
 from dataclasses import dataclass
 
-from . import machine
+from . import leftovers, machine
 from .libraries import Library, LibraryError, say
 
 MARK = "COMBRAY_COMPARE_MARK"
@@ -35,6 +35,7 @@ def run_marked(library: Library, command: list, seconds: float) -> tuple:
     """Runs a command within the limit: what it printed, and why it failed or None.
     Whatever it leaves behind is ended, and nothing else."""
     mark = uuid.uuid4().hex
+    files_before = leftovers.shared_files()
     environ = {**library.environ(), MARK: mark}
     process = subprocess.Popen(command, env=environ, text=True, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -43,7 +44,7 @@ def run_marked(library: Library, command: list, seconds: float) -> tuple:
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        failure = f"not finished after {seconds:.0f} s; ended"
+        failure = f"not finished after {seconds:g} s; ended"
     finally:
         end_marked(mark)
     if failure:
@@ -54,6 +55,8 @@ def run_marked(library: Library, command: list, seconds: float) -> tuple:
         reason = next((line for line in lines if "combray-bench: " in line),
                       lines[0] if lines else "no output")
         failure = f"ended with {process.returncode}: {reason}"
+    if failure:
+        leftovers.remove_new_files(files_before)
     return output, failure
 
 
@@ -167,30 +170,37 @@ class Measurements:
         shortest = min((min(values) for values in self.crossings.values()), default=None)
         return sample.crossing_ns is None or sample.crossing_ns <= NEAR_FACTOR * shortest
 
-    def same_phase(self, key: tuple) -> bool:
-        """Whether all libraries have samples of this figure with the cores near."""
-        return all(any(self.is_near(sample) for sample in samples)
-                   for samples in self.samples[key].values())
-
-    def comparable(self, key: tuple, name: str) -> list:
-        """The samples with the cores near, if every library has some; else all of them."""
-        samples = self.samples.get(key, {}).get(name, [])
-        if not samples or not self.same_phase(key):
-            return samples
-        return [sample for sample in samples if self.is_near(sample)]
+    def phases(self) -> list:
+        """(title, measurements) for the cores near, for the cores far, and for figures that
+        no phase has of all libraries: two times from different phases say nothing."""
+        near, far, mixed = Measurements(), Measurements(), Measurements()
+        for key, by_library in self.samples.items():
+            split = {phase: {name: [sample for sample in samples if self.is_near(sample) is flag]
+                             for name, samples in by_library.items()}
+                     for phase, flag in ((near, True), (far, False))}
+            complete = [phase for phase, found in split.items() if all(found.values())]
+            for phase in complete:
+                phase.samples[key] = split[phase]
+            if not complete:
+                mixed.samples[key] = by_library
+        titled = [("cores near to each other", near), ("cores far from each other", far),
+                  ("MIXED: the libraries were not measured with the cores equally near; run again, "
+                   "or with more --rounds", mixed)]
+        return [(title, phase) for title, phase in titled if phase.samples]
 
     def best(self, key: tuple, name: str):
         """The smallest time of all rounds in microseconds, or None."""
-        return min((sample.min_us for sample in self.comparable(key, name)), default=None)
+        samples = self.samples.get(key, {}).get(name, [])
+        return min((sample.min_us for sample in samples), default=None)
 
     def median(self, key: tuple, name: str):
         """The median over the rounds of the median over the batches, in microseconds."""
-        medians = [sample.median_us for sample in self.comparable(key, name)]
+        medians = [sample.median_us for sample in self.samples.get(key, {}).get(name, [])]
         return statistics.median(medians) if medians else None
 
     def ratio_to_contiguous(self, key: tuple, name: str):
         """The median over the rounds: both times of a round met the same machine."""
-        ratios = [sample.ratio for sample in self.comparable(key, name)
+        ratios = [sample.ratio for sample in self.samples.get(key, {}).get(name, [])
                   if sample.ratio is not None]
         return statistics.median(ratios) if ratios else None
 

@@ -45,8 +45,7 @@ def figure(measurements: Measurements, key: tuple, name: str) -> str:
 
 def ratio_text(measurements: Measurements, key: tuple) -> str:
     value = goals.ratio(measurements, key)
-    mark = "" if measurements.same_phase(key) else "~"
-    return "-" if value is None else f"{mark}{value:.2f}"
+    return "-" if value is None else f"{value:.2f}"
 
 
 def rows(measurements: Measurements, libraries: list) -> list:
@@ -99,18 +98,16 @@ def print_libraries(measurements: Measurements, libraries: list) -> None:
             print(f"           FAILED {failure}")
 
 
-def print_warnings(measurements: Measurements) -> None:
-    mixed = sum(not measurements.same_phase(key) for key in measurements.samples)
-    if mixed:
-        print(f"\nNOT QUITE COMPARABLE: {mixed} rows, marked ~, mix rounds in which the cores "
-              "were near to each other and far (see the times of a cache line): some library "
-              "had no near round. Run again, or with more --rounds.")
-
-
-def print_summary(measurements: Measurements) -> None:
+def goals_text(measurements: Measurements) -> str:
     verdicts = [goals.verdict(measurements, key) for key in measurements.samples]
     counts = {word: verdicts.count(word) for word in ("reached", "not reached", "not measured")}
+    return (f"goals: {counts['reached']} reached, {counts['not reached']} not reached, "
+            f"{counts['not measured']} not measured")
+
+
+def print_phases(measurements: Measurements, libraries: list) -> None:
+    for title, phase in measurements.phases():
+        print(f"\n== {title}; {goals_text(phase)}\n")
+        print_table(phase, libraries)
     print("\nTimes are the best of all rounds (in brackets the median); the ratio is Combray to "
           "the best other library, of rates and bandwidths where the goal says ≥.")
-    print(f"Goals: {counts['reached']} reached, {counts['not reached']} not reached, "
-          f"{counts['not measured']} not measured.")
