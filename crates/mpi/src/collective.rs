@@ -13,6 +13,8 @@ mod channel;
 mod execution;
 mod movement;
 mod reduction;
+#[cfg(test)]
+mod tests;
 
 use std::rc::Rc;
 

@@ -13,8 +13,8 @@ pub(crate) trait Channel {
     /// One message underway.
     type Pending: Copy;
 
-    /// Begins to send `buffer` to member `peer`.
-    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Self::Pending;
+    /// Begins to send `buffer` to member `peer`; none if it is sent already.
+    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<Self::Pending>;
 
     /// Begins to receive into `buffer` from member `peer`.
     fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> Self::Pending;
@@ -73,10 +73,10 @@ impl Channel for Link<'_> {
     type Pending = RequestId;
 
     #[inline]
-    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> RequestId {
+    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
         let context = self.communicator.collective_context();
         let rank = self.rank_in_context(peer);
-        self.process.post_send(self.gate(peer), rank, context, tag, buffer)
+        self.process.post_send(self.gate(peer), context, rank, tag, buffer)
     }
 
     #[inline]

@@ -129,7 +129,7 @@ impl<P: Copy> Execution<P> {
         for transfer in round.transfers {
             if let Transfer::Send { peer, from } = transfer {
                 let buffer = self.memories.part(*from);
-                self.pending.push(channel.send(*peer, self.tag, buffer));
+                self.pending.extend(channel.send(*peer, self.tag, buffer));
             }
         }
     }

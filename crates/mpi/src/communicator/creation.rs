@@ -31,12 +31,12 @@ pub enum SplitKind {
 impl Process {
     /// The communicator of all `size` processes of the job; `crowded` tells whether they outnumber
     /// the cores that they may use, and all of them must say the same.
-    pub(crate) fn create_world(&self, size: u32, crowded: bool) -> Result<Rc<Communicator>> {
+    pub(crate) fn create_world(&self, size: u32, crowded: bool) -> Rc<Communicator> {
         self.build(ContextPair::WORLD, Group::world(size), Origin::nothing(crowded))
     }
 
     /// The communicator of this process alone.
-    pub(crate) fn create_alone(&self) -> Result<Rc<Communicator>> {
+    pub(crate) fn create_alone(&self) -> Rc<Communicator> {
         let myself = GateId(self.contexts().world_rank());
         self.build(self.contexts().of_self(), Group::single(myself), Origin::nothing(false))
     }
@@ -228,19 +228,14 @@ impl Process {
         // A part of a crowded communicator is taken for crowded too: the rest still competes.
         let origin =
             Origin { crowded: parent.crowded(), error_handler: parent.error_handler(), attributes };
-        self.build(pair, group, origin)
+        Ok(self.build(pair.checked()?, group, origin))
     }
 
-    fn build(
-        &self,
-        pair: ContextPair,
-        group: Rc<Group>,
-        origin: Origin,
-    ) -> Result<Rc<Communicator>> {
+    fn build(&self, pair: ContextPair, group: Rc<Group>, origin: Origin) -> Rc<Communicator> {
         let myself = GateId(self.contexts().world_rank());
         let rank = group.rank_of(myself).expect("a process only builds communicators it is in");
-        let (point_to_point, collective) = pair.checked_ids()?;
-        Ok(Communicator::new(Parts {
+        let (point_to_point, collective) = pair.ids();
+        Communicator::new(Parts {
             point_to_point: self.open_context(point_to_point, rank),
             collective: self.open_context(collective, rank),
             group,
@@ -249,7 +244,7 @@ impl Process {
             contexts: Rc::clone(self.contexts()),
             error_handler: origin.error_handler,
             attributes: origin.attributes,
-        }))
+        })
     }
 }
 

@@ -1,0 +1,6 @@
+//! The executor over real engines, all in one thread.
+
+mod failures;
+mod moves;
+mod reductions;
+mod world;

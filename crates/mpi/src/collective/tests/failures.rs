@@ -1,0 +1,75 @@
+//! Wrong arguments: an error where it can be seen, and nobody waits for ever.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{ErrorClass, Result};
+use datatype::reduction::Operator;
+use datatype::{Datatype, Predefined};
+use memory::{Buffer, Scratch};
+
+use super::world::World;
+use crate::collective::movement::{self, EqualBlocks};
+use crate::collective::reduction::{self, Reduction};
+use crate::operation::Operation;
+
+fn bytes(length: usize) -> Buffer {
+    Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length)
+}
+
+fn class(outcome: &Result<()>) -> Option<ErrorClass> {
+    outcome.as_ref().err().map(|error| error.class)
+}
+
+#[test]
+fn a_contribution_that_is_too_long_is_an_error_at_the_root_only() {
+    let outcomes = World::new(3, false).run(|rank, communicator| {
+        let datatype = Arc::clone(Datatype::named(Predefined::Byte));
+        let receive = || EqualBlocks { buffer: bytes(30), datatype, count: 10 };
+        let send = bytes(if rank == 2 { 20 } else { 10 });
+        movement::gather(communicator, 0, Some(send), (rank == 0).then(receive))
+    });
+    let classes: Vec<_> = outcomes.iter().map(class).collect();
+    assert_eq!(classes, [Some(ErrorClass::Truncate), None, None]);
+}
+
+#[test]
+fn the_own_block_is_checked_like_those_of_others() {
+    let outcomes = World::new(1, false).run(|_, communicator| {
+        movement::gatherv(communicator, 0, Some(bytes(9)), Some(vec![bytes(8)]))
+    });
+    assert_eq!(class(&outcomes[0]), Some(ErrorClass::Truncate));
+    assert!(outcomes[0].as_ref().unwrap_err().detail.contains('9'));
+}
+
+#[test]
+fn an_error_on_the_way_down_a_tree_holds_nobody_up() {
+    let outcomes = World::new(8, false).run(|rank, communicator| {
+        movement::bcast(communicator, 0, bytes(if rank == 4 { 100 } else { 200 }))
+    });
+    assert_eq!(class(&outcomes[4]), Some(ErrorClass::Truncate));
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_err()).count(), 1);
+}
+
+#[test]
+fn operations_are_refused_for_datatypes_they_are_not_defined_for() {
+    let world = World::new(1, false);
+    let double = Datatype::named(Predefined::Double);
+    let derived = &Datatype::contiguous(2, double).unwrap();
+    let cases = [
+        (Operator::BitwiseAnd, double, "MPI_BAND"),
+        (Operator::Sum, derived, "derived"),
+        (Operator::Replace, double, "one-sided"),
+    ];
+    for (operator, datatype, word) in cases {
+        let reduction = Reduction {
+            send: Some(bytes(datatype.size())),
+            receive: Some(bytes(datatype.size())),
+            datatype: Arc::clone(datatype),
+            operation: Rc::new(Operation::Predefined(operator)),
+        };
+        let error = reduction::allreduce(&world.communicators[0], 1, reduction).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Op);
+        assert!(error.detail.contains(word), "{error}");
+    }
+}

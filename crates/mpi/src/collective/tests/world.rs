@@ -1,0 +1,213 @@
+//! Processes in a box: one engine each, packets handed over by hand.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
+use datatype::Datatype;
+use engine::strategy::Direct;
+use engine::{ContextSlot, Engine, Problem, Receive, RequestId, Send};
+use memory::{Buffer, Scratch};
+
+use crate::attribute::Attributes;
+use crate::collective::blocks::{element_room, elements_in};
+use crate::collective::channel::Channel;
+use crate::collective::execution::Execution;
+use crate::communicator::{Communicator, ContextPair, Contexts, Parts};
+use crate::error_handler::ErrorHandler;
+use crate::group::Group;
+
+/// All processes of a job, and the communicator of all as each of them sees it.
+pub(super) struct World {
+    engines: Vec<RefCell<Engine>>,
+    pub(super) communicators: Vec<Rc<Communicator>>,
+    /// Who moves first, so that different tests see different orders.
+    turn: Cell<usize>,
+}
+
+impl World {
+    pub(super) fn new(size: u32, crowded: bool) -> Self {
+        let (engines, communicators) = (0..size).map(|rank| process(rank, size, crowded)).unzip();
+        Self { engines, communicators, turn: Cell::new(0) }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.engines.len()
+    }
+
+    /// Carries out one operation on all processes, and tells how it went on each.
+    pub(super) fn run(
+        &self,
+        prepare: impl Fn(usize, &Communicator) -> Execution<RequestId>,
+    ) -> Vec<Result<()>> {
+        let first = self.turn.replace(self.turn.get() + 1);
+        let order: Vec<usize> = (0..self.size()).map(|i| (first + i) % self.size()).collect();
+        let mut executions: Vec<_> =
+            (0..self.size()).map(|rank| prepare(rank, &self.communicators[rank])).collect();
+        let mut waiting: Vec<usize> = Vec::new();
+        for &rank in &order {
+            executions[rank].start(&self.link(rank));
+            self.carry_packets(first % 2);
+            waiting.push(rank);
+        }
+        for _ in 0..ROUNDS_MAX {
+            waiting.retain(|&rank| !executions[rank].advance(&self.link(rank)));
+            if waiting.is_empty() {
+                self.check_nothing_left();
+                return executions.iter_mut().map(Execution::outcome).collect();
+            }
+            self.carry_packets(usize::MAX);
+        }
+        panic!("the processes {waiting:?} wait for ever");
+    }
+
+    fn link(&self, rank: usize) -> TestLink<'_> {
+        TestLink { world: self, rank }
+    }
+
+    /// Hands over packets until none is left, or at most `limit` from each process.
+    fn carry_packets(&self, limit: usize) {
+        let mut carried = true;
+        while carried {
+            carried = false;
+            for (rank, engine) in self.engines.iter().enumerate() {
+                for _ in 0..limit.min(16) {
+                    let Some((gate, packet)) = next_packet(&mut engine.borrow_mut()) else { break };
+                    let mut peer = self.engines[gate.0 as usize].borrow_mut();
+                    peer.handle_packet(GateId(rank as u32), &packet).expect("well formed");
+                    carried = limit == usize::MAX;
+                }
+            }
+        }
+    }
+
+    fn check_nothing_left(&self) {
+        self.carry_packets(usize::MAX);
+        for engine in &self.engines {
+            let (requests, unexpected, _) = engine.borrow().holdings();
+            assert_eq!((requests, unexpected), (0, 0), "requests and messages left behind");
+        }
+    }
+}
+
+struct TestLink<'a> {
+    world: &'a World,
+    rank: usize,
+}
+
+impl TestLink<'_> {
+    fn context(&self) -> ContextSlot {
+        self.world.communicators[self.rank].collective_context()
+    }
+}
+
+impl Channel for TestLink<'_> {
+    type Pending = RequestId;
+
+    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
+        let (gate, context) = (GateId(peer), self.context());
+        let send = Send { gate, peer, context, tag, synchronous: false, buffer };
+        Some(self.world.engines[self.rank].borrow_mut().send(send))
+    }
+
+    fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> RequestId {
+        let context = self.context();
+        let receive = Receive { context, source: Some(peer), tag: Some(tag), buffer };
+        self.world.engines[self.rank].borrow_mut().receive(receive)
+    }
+
+    fn is_complete(&self, pending: RequestId) -> bool {
+        self.world.engines[self.rank].borrow().is_complete(pending)
+    }
+
+    fn finish(&self, pending: RequestId) -> Result<()> {
+        let outcome = self.world.engines[self.rank].borrow_mut().take(pending);
+        match outcome.expect("complete").problem {
+            None => Ok(()),
+            Some(Problem::Truncated { .. }) => Err(Error::new(ErrorClass::Truncate, "too long")),
+        }
+    }
+}
+
+fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communicator>) {
+    let rail = RailProfile {
+        name: "test".into(),
+        packet_bytes_max: 1024,
+        eager_bytes_max: 512,
+        fetch_segment_bytes_min: 0,
+        latency_ns: 100,
+        bandwidth_bytes_per_us: 10_000,
+        ordered: true,
+    };
+    let mut engine = Engine::new(GateId(rank), vec![rail], Box::new(Direct));
+    for peer in 0..size {
+        engine.connect(GateId(peer), &[RailId(0)], false);
+    }
+    let (point_to_point, collective) = ContextPair::WORLD.ids();
+    let communicator = Communicator::new(Parts {
+        group: Group::world(size),
+        rank,
+        point_to_point: engine.open_context(point_to_point, rank),
+        collective: engine.open_context(collective, rank),
+        crowded,
+        contexts: Rc::new(Contexts::new(rank)),
+        error_handler: Rc::new(ErrorHandler::Return),
+        attributes: Attributes::default(),
+    });
+    (RefCell::new(engine), communicator)
+}
+
+fn next_packet(engine: &mut Engine) -> Option<(GateId, Vec<u8>)> {
+    for _ in 0..engine.gates_with_work() {
+        let gate = engine.gate_with_work()?;
+        if let Some(length) = engine.plan_packet(gate, RailId(0)) {
+            let mut packet = vec![0; length];
+            engine.write_packet(gate, &mut packet);
+            return Some((gate, packet));
+        }
+    }
+    None
+}
+
+/// Elements of a datatype in memory of their own, whose gaps are watched.
+pub(super) struct Elements {
+    memory: Arc<Scratch>,
+    pub(super) buffer: Buffer,
+}
+
+impl Elements {
+    /// `count` elements with this packed content, which may be shorter.
+    pub(super) fn new(datatype: &Datatype, count: usize, packed: &[u8]) -> Self {
+        let (bytes, origin) = element_room(datatype, count);
+        let memory = Arc::new(Scratch::zeroed(bytes));
+        Buffer::of_scratch(&memory, 0, bytes).write(0, &vec![GAP; bytes]);
+        let buffer = elements_in(&memory, origin, datatype, count);
+        buffer.write(0, packed);
+        Self { memory, buffer }
+    }
+
+    pub(super) fn packed(&self) -> Vec<u8> {
+        packed(&self.buffer)
+    }
+
+    /// Checks the content, and that all bytes that are not data are as they were.
+    pub(super) fn check(&self, expected: &[u8]) {
+        assert_eq!(self.packed(), expected);
+        self.buffer.write(0, &vec![GAP; expected.len()]);
+        let all = packed(&Buffer::of_scratch(&self.memory, 0, self.memory.len()));
+        assert!(all.iter().all(|byte| *byte == GAP), "a gap was written to");
+        self.buffer.write(0, expected);
+    }
+}
+
+pub(super) fn packed(buffer: &Buffer) -> Vec<u8> {
+    let mut bytes = vec![0; buffer.len()];
+    buffer.read(0, &mut bytes);
+    bytes
+}
+
+/// More turns than any operation of a few processes needs.
+const ROUNDS_MAX: usize = 10_000;
+
+const GAP: u8 = 0xee;
