@@ -2,6 +2,7 @@
 
 import os
 import platform
+import resource
 import subprocess
 import time
 
@@ -56,6 +57,26 @@ def _processor_times() -> list:
     with open("/proc/stat", encoding="utf-8") as file:
         # The last two columns, guests, are part of the first two already.
         return [int(word) for word in file.readline().split()[1:9]]
+
+
+class OthersWatch:
+    """Tells what share of the cores others used since it was made: what was used in all,
+    without what this process and all that it started and waited for used."""
+
+    def __init__(self):
+        self.ticks, self.own = _processor_times(), self._own_seconds()
+
+    @staticmethod
+    def _own_seconds() -> float:
+        return sum(usage.ru_utime + usage.ru_stime for usage in
+                   map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+    def share(self) -> float:
+        spent = [after - start for after, start in zip(_processor_times(), self.ticks)]
+        per_second = os.sysconf("SC_CLK_TCK")
+        total = sum(spent) / per_second
+        busy = total - (spent[3] + spent[4] + spent[7]) / per_second
+        return max(0.0, busy - (self._own_seconds() - self.own)) / total if total else 0.0
 
 
 def describe(cores: list) -> dict:

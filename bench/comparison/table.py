@@ -71,7 +71,11 @@ def print_table(measurements: Measurements, libraries: list) -> None:
             print("-" * (sum(widths) + 2 * (len(widths) - 1)))
 
 
-def print_machine(machine: dict, before: dict, after: dict) -> None:
+# Above this share of the cores, what other programs do decides more than the libraries.
+QUIET_SHARE = 0.05
+
+
+def print_machine(machine: dict, before: dict, after: dict, others: float) -> None:
     print(f"Machine    {machine['host']}, {machine['processor']}, Linux {machine['kernel']}, "
           f"{machine['cores_of_the_machine']} cores, used: "
           f"{', '.join(map(str, machine['cores_used']))}")
@@ -79,6 +83,9 @@ def print_machine(machine: dict, before: dict, after: dict) -> None:
         average = " ".join(f"{value:.2f}" for value in load["load_average"])
         print(f"{word:<10} load average {average}; other programs used {load['busy']:.0%} "
               f"of the cores, the host took {load['stolen']:.0%}")
+    print(f"{'During':<10} other programs used {others:.0%} of the cores"
+          + ("" if others <= QUIET_SHARE else
+             ": NOT AT REST, believe no ratio and run again when it is"))
 
 
 def print_libraries(measurements: Measurements, libraries: list) -> None:

@@ -134,7 +134,8 @@ static void measure_burst(struct job *job, struct row row, struct operation oper
 void bench_rate(struct job *job)
 {
     report_section(job, "rate",
-                   "a window of messages in one direction, then an empty answer; time of all", true);
+                   "a window of messages in one direction, then an empty answer; time of all",
+                   true);
     if (job->pair == MPI_COMM_NULL)
         return;
     struct list sizes = list_or_powers(&job->options.sizes, 8, 2, 8);

@@ -132,7 +132,8 @@ void bench_pingpong(struct job *job)
 void bench_pingping(struct job *job)
 {
     report_section(job, "pingping",
-                   "both send at once; time until both have received; bandwidth of one direction", true);
+                   "both send at once; time until both have received; bandwidth of one direction",
+                   true);
     if (job->pair == MPI_COMM_NULL)
         return;
     over_sizes(job, "pingping", (struct operation){.run = run_pingping, .check = check_pingping,

@@ -132,9 +132,10 @@ static void draw_x_axis(FILE *file, const struct panel *panel)
     for (int exponent = (int)panel->x.low; exponent <= (int)panel->x.high; exponent++) {
         char text[32];
         double x = panel->left + (exponent - panel->x.low) / doublings * PANEL_WIDTH;
-        /* The place of the empty message is always labelled, its neighbour gives way. */
-        bool labelled = exponent < 0 || (exponent % step == 0 && !(exponent == 0 && step > 1 &&
-                                                                   panel->x.low < 0));
+        /* Both ends are labelled; what would stand too near to them gives way. */
+        bool end = exponent == (int)panel->x.low || exponent == (int)panel->x.high;
+        bool near_end = step > 1 && (exponent - panel->x.low <= 1 || panel->x.high - exponent <= 1);
+        bool labelled = end || (exponent % step == 0 && !near_end);
         if (!labelled)
             continue;
         draw_line(file, x, MARGIN_TOP, x, bottom, "#e4e4e4");
@@ -223,8 +224,10 @@ static void draw_legend(FILE *file, double top)
 static void print_title(FILE *file, const struct job *job)
 {
     char title[sizeof job->library + 128];
-    snprintf(title, sizeof title, "%.90s, %d processes on %.40s, best of the batches",
-             job->library, job->size, job->host);
+    /* Some libraries go on, after a comma, about how they were built. */
+    int name_length = (int)strcspn(job->library, ",");
+    snprintf(title, sizeof title, "%.*s, %d processes on %.40s, best of the batches",
+             name_length, job->library, job->size, job->host);
     for (char *cursor = title; *cursor; cursor++)
         if (strchr("<>&", *cursor))
             *cursor = ' ';

@@ -73,7 +73,8 @@ _Static_assert((int)VARIANTS <= (int)OPERATIONS_TOGETHER, "all variants are meas
 
 void bench_self(struct job *job)
 {
-    report_section(job, "self", "a message of a process to itself; time of the whole message", true);
+    report_section(job, "self", "a message of a process to itself; time of the whole message",
+                   true);
     if (job->rank != 0)
         return;
     struct list sizes = list_or_powers(&job->options.sizes, 8, 8, 64L << 10);
