@@ -76,7 +76,7 @@ fn check_geometry(datatype: &Datatype, map: &TypeMap) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(800))]
 
     #[test]
     fn geometry_is_that_of_the_type_map(spec in spec()) {
@@ -86,12 +86,14 @@ proptest! {
     #[test]
     fn packing_and_unpacking_follow_the_type_map(
         spec in spec(),
-        count in 0_usize..4,
+        count in prop_oneof![3 => 0_usize..4, 1 => 30_usize..70],
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
         let datatype = spec.build(Form::Int);
         datatype.commit();
-        let bytes = spec.type_map().bytes(count);
+        let map = spec.type_map();
+        let count = count.min(3 + 500 / map.entries.len().max(1));
+        let bytes = map.bytes(count);
         let source = Field::around(&bytes, 7);
         let content = source.content();
         let expected: Vec<u8> =
@@ -110,7 +112,13 @@ proptest! {
             into.write(pair[0], &expected[pair[0]..pair[1]]);
         }
         prop_assert_eq!(packed, expected);
-        prop_assert_eq!(target.content(), wanted, "also the gaps");
+        // The standard forbids to receive into overlapping data, so its order is open.
+        let mut distinct = bytes.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() == bytes.len() {
+            prop_assert_eq!(target.content(), wanted, "also the gaps");
+        }
     }
 
     #[test]

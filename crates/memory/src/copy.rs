@@ -15,6 +15,9 @@ macro_rules! with_constant_block {
             16 => $body!(16),
             24 => $body!(24),
             32 => $body!(32),
+            40 => $body!(40),
+            48 => $body!(48),
+            64 => $body!(64),
             other => $body!(other),
         }
     };
@@ -40,6 +43,20 @@ impl Memory {
     /// - Nobody else writes those bytes meanwhile (the rule that MPI sets for buffers in use).
     pub unsafe fn new(base: *mut u8, low: isize, high: isize) -> Self {
         Self { base, low, high: high.max(low) }
+    }
+
+    /// The memory around the byte at `displacement` from the base, from displacement `low` there
+    /// up to `high`.
+    ///
+    /// # Panics
+    /// If it leaves the range that this memory has.
+    #[inline]
+    pub fn part(&self, displacement: isize, low: isize, high: isize) -> Self {
+        if high > low {
+            let length = (high - low) as usize;
+            self.checked(displacement.saturating_add(low), length);
+        }
+        Self { base: self.base.wrapping_offset(displacement), low, high: high.max(low) }
     }
 
     /// The address at `displacement`.
@@ -102,6 +119,51 @@ impl Memory {
         // - `checked_strided` checked the first and the last block, hence all of them.
         // - `data` holds `count` blocks, and being borrowed cannot overlap what we write.
         unsafe { copy_strided(data.as_ptr(), block as isize, to, stride, block, count) }
+    }
+
+    /// Gathers `count` equal blocks from one constant stride to another: block `i` is read from
+    /// `displacement + i * stride` and put at `i * out_stride` in `out`.
+    pub fn gather_spread(
+        &self,
+        displacement: isize,
+        stride: isize,
+        block: usize,
+        count: usize,
+        out: &mut [u8],
+        out_stride: usize,
+    ) {
+        if count == 0 || block == 0 {
+            return;
+        }
+        let from = self.checked_strided(displacement, stride, block, count);
+        let out = &mut out[..spread_length(out_stride, block, count)];
+        // SAFETY:
+        // - `checked_strided` checked the first and the last block, hence all of them.
+        // - `out` holds the blocks at their stride, and is exclusively ours.
+        unsafe { copy_strided(from, stride, out.as_mut_ptr(), out_stride as isize, block, count) }
+    }
+
+    /// Scatters `count` equal blocks from one constant stride to another: block `i` is taken from
+    /// `i * data_stride` in `data` and written to `displacement + i * stride`.
+    pub fn scatter_spread(
+        &self,
+        displacement: isize,
+        stride: isize,
+        block: usize,
+        count: usize,
+        data: &[u8],
+        data_stride: usize,
+    ) {
+        if count == 0 || block == 0 {
+            return;
+        }
+        let to = self.checked_strided(displacement, stride, block, count);
+        let data = &data[..spread_length(data_stride, block, count)];
+        // SAFETY:
+        // - `checked_strided` checked the first and the last block, hence all of them.
+        // - `data` holds the blocks at their stride, and being borrowed cannot overlap what we
+        //   write.
+        unsafe { copy_strided(data.as_ptr(), data_stride as isize, to, stride, block, count) }
     }
 
     /// Gathers blocks of `block` bytes into `out`, one after the other: block `i` is read from
@@ -209,6 +271,12 @@ impl Memory {
     }
 }
 
+/// The bytes from the first of `count` blocks at a distance of `stride` to the end of the last.
+fn spread_length(stride: usize, block: usize, count: usize) -> usize {
+    let last = (count - 1).checked_mul(stride).and_then(|last| last.checked_add(block));
+    last.filter(|&length| length <= isize::MAX as usize).expect("the blocks fit in a slice")
+}
+
 #[cold]
 #[inline(never)]
 fn outside(displacement: isize, length: usize, low: isize, high: isize) -> ! {
@@ -285,6 +353,44 @@ mod tests {
             over(&mut copy).scatter(2, 32, block, &packed);
             for i in 0..5 {
                 let at = 2 + i * 32;
+                assert_eq!(copy[at..at + block], source[at..at + block]);
+            }
+        }
+    }
+
+    #[test]
+    fn spread_blocks_keep_both_strides() {
+        let mut source: Vec<u8> = (0..64).collect();
+        let mut packed = [0; 20];
+        over(&mut source).gather_spread(40, -8, 4, 3, &mut packed[2..], 6);
+        assert_eq!(packed[..8], [0, 0, 40, 41, 42, 43, 0, 0]);
+        assert_eq!(packed[8..], [32, 33, 34, 35, 0, 0, 24, 25, 26, 27, 0, 0]);
+        let mut copy = [0; 64];
+        over(&mut copy).scatter_spread(40, -8, 4, 3, &packed[2..], 6);
+        for at in [24, 32, 40] {
+            assert_eq!(copy[at..at + 4], source[at..at + 4]);
+            assert_eq!(copy[at + 4..at + 8], [0; 4]);
+        }
+    }
+
+    #[test]
+    fn lists_and_runs_are_gathered_and_scattered() {
+        let mut source: Vec<u8> = (0..255).collect();
+        for block in [1, 2, 3, 4, 8, 12, 16, 24, 32, 40, 48, 64] {
+            let places = [100, 3, 180];
+            let starts = [7, 7 + block, 8 + block, 8 + 2 * block];
+            let mut listed = vec![0; 3 * block];
+            over(&mut source).gather_listed(2, &places, block, &mut listed);
+            let mut runs = vec![0; 2 * block + 1];
+            over(&mut source).gather_runs(2, &places, &starts, &mut runs);
+            let wanted = |at: usize, length: usize| source[at + 2..at + 2 + length].to_vec();
+            let blocks = [wanted(100, block), wanted(3, block), wanted(180, block)];
+            assert_eq!(listed, blocks.concat());
+            assert_eq!(runs, [wanted(100, block), wanted(3, 1), wanted(180, block)].concat());
+            let mut copy = vec![0; 255];
+            over(&mut copy).scatter_listed(2, &places, block, &listed);
+            over(&mut copy).scatter_runs(2, &places, &starts, &runs);
+            for at in [102, 5, 182] {
                 assert_eq!(copy[at..at + block], source[at..at + block]);
             }
         }

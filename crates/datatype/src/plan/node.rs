@@ -29,6 +29,11 @@ pub(crate) enum Shape {
     Sequence { parts: Arc<[Node]>, starts: Arc<[usize]> },
 }
 
+/// How many runs are few, and how many bytes a short one has (on average): the limits up to which
+/// run by run is faster than turn by turn.
+const FEW_RUNS: usize = 16;
+const SHORT_RUN_BYTES: usize = 128;
+
 impl Node {
     pub fn run(displacement: isize, size: usize) -> Self {
         Self { displacement, size, shape: Shape::Run }
@@ -73,6 +78,45 @@ impl Node {
             Shape::Loop { body, .. } => (body, self.displacement),
             _ => (self, 0),
         }
+    }
+
+    /// Whether it is a flat list of so few and so short runs that a loop over it is better walked
+    /// run by run.
+    pub fn has_few_short_runs(&self) -> bool {
+        let runs = match &self.shape {
+            Shape::Runs { displacements, .. } => displacements.len(),
+            Shape::Loop { count, body, .. } if body.is_run() => *count,
+            Shape::Scattered { displacements, body } if body.is_run() => displacements.len(),
+            _ => return false,
+        };
+        runs <= FEW_RUNS && self.size / runs <= SHORT_RUN_BYTES
+    }
+
+    /// Calls `each` with displacement, length and packed offset of every run of a flat list.
+    pub fn each_run(&self, mut each: impl FnMut(isize, usize, usize)) {
+        match &self.shape {
+            Shape::Runs { displacements, starts } => {
+                for (at, ends) in displacements.iter().zip(starts.windows(2)) {
+                    each(self.displacement + at, ends[1] - ends[0], ends[0]);
+                }
+            }
+            Shape::Loop { count, stride, body } => {
+                for turn in 0..*count {
+                    let at = self.displacement + turn as isize * stride;
+                    each(at, body.size, turn * body.size);
+                }
+            }
+            Shape::Scattered { displacements, body } => {
+                for (index, at) in displacements.iter().enumerate() {
+                    each(self.displacement + at, body.size, index * body.size);
+                }
+            }
+            Shape::Run | Shape::Sequence { .. } => unreachable!("not a flat list of runs"),
+        }
+    }
+
+    fn is_run(&self) -> bool {
+        matches!(self.shape, Shape::Run)
     }
 
     /// This node `count` times at multiples of `stride`; `count` is not 0.

@@ -2,7 +2,7 @@
 
 use memory::{Memory, Segment};
 
-use crate::plan::walk::Sink;
+use crate::plan::walk::{Interleaved, Sink};
 
 /// Copies from memory to the packed bytes that are left to fill.
 pub(crate) struct Packer<'a> {
@@ -20,6 +20,8 @@ impl<'a> Packer<'a> {
 }
 
 impl Sink for Packer<'_> {
+    const INTERLEAVES: bool = true;
+
     #[inline]
     fn run(&mut self, displacement: isize, length: usize) -> bool {
         let out = self.next(length);
@@ -47,6 +49,17 @@ impl Sink for Packer<'_> {
         self.memory.gather_runs(origin, displacements, starts, out);
         true
     }
+
+    #[inline]
+    fn interleaved(&mut self, runs: Interleaved) {
+        let Interleaved { displacement, stride, block, count, start, packed_stride } = runs;
+        let out = &mut self.rest[start..];
+        self.memory.gather_spread(displacement, stride, block, count, out, packed_stride);
+    }
+
+    fn advance(&mut self, length: usize) {
+        self.next(length);
+    }
 }
 
 /// Copies to memory from the packed bytes that are left.
@@ -65,6 +78,8 @@ impl<'a> Unpacker<'a> {
 }
 
 impl Sink for Unpacker<'_> {
+    const INTERLEAVES: bool = true;
+
     #[inline]
     fn run(&mut self, displacement: isize, length: usize) -> bool {
         let data = self.next(length);
@@ -92,6 +107,17 @@ impl Sink for Unpacker<'_> {
         self.memory.scatter_runs(origin, displacements, starts, data);
         true
     }
+
+    #[inline]
+    fn interleaved(&mut self, runs: Interleaved) {
+        let Interleaved { displacement, stride, block, count, start, packed_stride } = runs;
+        let data = &self.rest[start..];
+        self.memory.scatter_spread(displacement, stride, block, count, data, packed_stride);
+    }
+
+    fn advance(&mut self, length: usize) {
+        self.next(length);
+    }
 }
 
 /// Tells each run to a function, until that returns false.
@@ -100,6 +126,8 @@ pub(crate) struct Teller<'a> {
 }
 
 impl Sink for Teller<'_> {
+    const INTERLEAVES: bool = false;
+
     fn run(&mut self, displacement: isize, length: usize) -> bool {
         (self.each)(Segment { displacement, length })
     }
@@ -115,5 +143,13 @@ impl Sink for Teller<'_> {
     fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool {
         let lengths = starts.windows(2).map(|pair| pair[1] - pair[0]);
         displacements.iter().zip(lengths).all(|(at, length)| self.run(origin + at, length))
+    }
+
+    fn interleaved(&mut self, _: Interleaved) {
+        unreachable!("runs are told in packed order");
+    }
+
+    fn advance(&mut self, _: usize) {
+        unreachable!("runs are told in packed order");
     }
 }

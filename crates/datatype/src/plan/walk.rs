@@ -4,6 +4,9 @@ use crate::plan::node::{Node, Shape};
 
 /// What is done with the bytes. Methods return false to end the walk.
 pub(crate) trait Sink {
+    /// Whether bytes may be shown out of packed order, by `interleaved`.
+    const INTERLEAVES: bool;
+
     /// One run of bytes.
     fn run(&mut self, displacement: isize, length: usize) -> bool;
 
@@ -16,7 +19,28 @@ pub(crate) trait Sink {
     /// Runs at `origin` plus each of `displacements`, as long as the distance between their start
     /// and the next in `starts`.
     fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool;
+
+    /// Runs that follow each other at a distance in memory and at another one in packed bytes.
+    fn interleaved(&mut self, runs: Interleaved);
+
+    /// All of the next `length` packed bytes have been shown.
+    fn advance(&mut self, length: usize);
 }
+
+/// `count` runs of `block` bytes: run `i` lies at `displacement + i * stride` in memory, and at
+/// `start + i * packed_stride` in the packed bytes that are still to come.
+pub(crate) struct Interleaved {
+    pub displacement: isize,
+    pub stride: isize,
+    pub block: usize,
+    pub count: usize,
+    pub start: usize,
+    pub packed_stride: usize,
+}
+
+/// So many turns of a loop are walked run by run instead of turn by turn: enough to make the cost
+/// of a step small, few enough to find their cache lines again in the next step.
+const TURNS_AT_ONCE: usize = 32;
 
 /// Walks `length` bytes from packed byte `skip` on, of `body` repeated without end from `origin`
 /// at a distance of `stride`. `length` is not 0.
@@ -103,7 +127,38 @@ fn walk_turns<S: Sink>(
     if let Shape::Run = body.shape {
         return sink.strided(origin + body.displacement, stride, body.size, count);
     }
+    if S::INTERLEAVES && count > 2 && body.has_few_short_runs() {
+        walk_interleaved(body, count, stride, origin, sink);
+        return true;
+    }
     (0..count as isize).all(|turn| walk_whole(body, origin + turn * stride, sink))
+}
+
+/// Walks `count` turns of a body with few short runs: all first runs, all second runs…
+fn walk_interleaved<S: Sink>(
+    body: &Node,
+    count: usize,
+    stride: isize,
+    origin: isize,
+    sink: &mut S,
+) {
+    for first in (0..count).step_by(TURNS_AT_ONCE) {
+        let count = TURNS_AT_ONCE.min(count - first);
+        let at = origin + first as isize * stride;
+        let packed_stride = body.size;
+        body.each_run(|displacement, block, start| {
+            let displacement = at + displacement;
+            sink.interleaved(Interleaved {
+                displacement,
+                stride,
+                block,
+                count,
+                start,
+                packed_stride,
+            });
+        });
+        sink.advance(count * body.size);
+    }
 }
 
 /// Walks all of `body` at each of `displacements`.
