@@ -171,8 +171,9 @@ class Measurements:
         return sample.crossing_ns is None or sample.crossing_ns <= NEAR_FACTOR * shortest
 
     def phases(self) -> list:
-        """(title, measurements) for the cores near, for the cores far, and for figures that
-        no phase has of all libraries: two times from different phases say nothing."""
+        """(title, measurements) for rounds with the cores as near as they came in this run,
+        for the others, and for figures that neither has of all libraries: two times from
+        different phases say nothing about the libraries."""
         near, far, mixed = Measurements(), Measurements(), Measurements()
         for key, by_library in self.samples.items():
             split = {phase: {name: [sample for sample in samples if self.is_near(sample) is flag]
@@ -183,10 +184,18 @@ class Measurements:
                 phase.samples[key] = split[phase]
             if not complete:
                 mixed.samples[key] = by_library
-        titled = [("cores near to each other", near), ("cores far from each other", far),
-                  ("MIXED: the libraries were not measured with the cores equally near; run again, "
-                   "or with more --rounds", mixed)]
-        return [(title, phase) for title, phase in titled if phase.samples]
+        return [(phase.title(prefix), phase)
+                for prefix, phase in (("", near), ("", far), ("MIXED, run again: ", mixed))
+                if phase.samples]
+
+    def title(self, prefix: str) -> str:
+        """How far apart the cores were, as a heading."""
+        crossings = [sample.crossing_ns for by_library in self.samples.values()
+                     for samples in by_library.values() for sample in samples
+                     if sample.crossing_ns is not None]
+        if not crossings:
+            return "one core"
+        return f"{prefix}a cache line crossed in {min(crossings):.0f} to {max(crossings):.0f} ns"
 
     def best(self, key: tuple, name: str):
         """The smallest time of all rounds in microseconds, or None."""
