@@ -81,7 +81,7 @@ impl Own {
         // - The ring's memory lies inside the mapping, is aligned and zero.
         // - The consumer is dropped with the segment (both are fields of this value).
         // - Nobody else consumes from the own segment.
-        let consumer = unsafe { Consumer::new(segment.ring(), LINES) };
+        let consumer = unsafe { Consumer::new(segment.ring_memory(), LINES) };
         Ok(Self { segment, card, consumer, _file: file, _probe: probe })
     }
 
@@ -106,7 +106,7 @@ impl Segment {
         unsafe { self.mapping.base().cast().as_ref() }
     }
 
-    fn ring(&self) -> NonNull<u8> {
+    fn ring_memory(&self) -> NonNull<u8> {
         // SAFETY: the offset lies inside the mapping.
         unsafe { self.mapping.base().add(RING_OFFSET) }
     }
@@ -123,14 +123,10 @@ impl Segment {
     #[cold]
     fn ring_armed(&self) {
         if self.header().armed.swap(0, Ordering::SeqCst) != 0 {
-            self.ring_bell();
+            self.header().bell.fetch_add(1, Ordering::SeqCst);
+            // The word is valid; waking can only fail for a word that is not.
+            let _ = futex::wake(&self.header().bell, i32::MAX);
         }
-    }
-
-    fn ring_bell(&self) {
-        self.header().bell.fetch_add(1, Ordering::SeqCst);
-        // The word is valid; waking can only fail for a word that is not.
-        let _ = futex::wake(&self.header().bell, i32::MAX);
     }
 }
 
@@ -151,7 +147,7 @@ impl Doorbell for Segment {
     }
 
     fn ring(&self) {
-        self.ring_armed();
+        self.ring_if_armed();
     }
 }
 
@@ -200,7 +196,7 @@ impl Peer {
         // SAFETY:
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card says so).
-        let producer = unsafe { Producer::new(segment.ring(), LINES, sender) };
+        let producer = unsafe { Producer::new(segment.ring_memory(), LINES, sender) };
         let (pid, nonce) = (card.pid, card.nonce);
         Ok(Self { segment, producer, pid, fence_required, probe_address, nonce })
     }

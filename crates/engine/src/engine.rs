@@ -22,7 +22,7 @@ pub struct Send {
     pub peer: u32,
     /// The message space.
     pub context: ContextSlot,
-    /// The tag, at least 0.
+    /// The tag; any number but the lowest.
     pub tag: i32,
     /// Whether the send is complete only when the receiver has matched the message.
     pub synchronous: bool,
@@ -150,6 +150,11 @@ impl Engine {
     #[inline]
     pub fn is_connected(&self, gate: GateId) -> bool {
         self.gates.get(gate.0 as usize).is_some_and(Gate::is_connected)
+    }
+
+    /// Whether memory can be fetched between this process and `gate`.
+    pub fn fetches_from(&self, gate: GateId) -> bool {
+        self.gates[gate.0 as usize].fetch_segment_bytes_min.is_some()
     }
 
     /// Opens a message space in which this process has the given rank. Messages for it that came

@@ -21,6 +21,18 @@ use crate::slab::{Key, Slab};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(pub(crate) Key);
 
+impl RequestId {
+    /// The id as a word, for drivers to carry.
+    pub fn to_u64(self) -> u64 {
+        self.0.to_u64()
+    }
+
+    /// The id from that word.
+    pub fn from_u64(word: u64) -> Self {
+        Self(Key::from_u64(word))
+    }
+}
+
 /// What went wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
@@ -96,7 +108,7 @@ pub(crate) struct Request {
 }
 
 pub(crate) const ANY_SOURCE: u32 = u32::MAX;
-pub(crate) const ANY_TAG: i32 = -1;
+pub(crate) const ANY_TAG: i32 = i32::MIN;
 
 impl Request {
     pub(crate) fn receive(context: ContextSlot, source: u32, tag: i32, buffer: Buffer) -> Self {

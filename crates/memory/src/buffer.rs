@@ -127,6 +127,38 @@ impl Buffer {
         Self { memory, length, shape, _owner: Some(Arc::clone(scratch)) }
     }
 
+    /// The `length` bytes at `displacement` from the base, in the same memory.
+    ///
+    /// # Panics
+    /// If they leave the memory.
+    #[inline]
+    pub fn contiguous_part(&self, displacement: isize, length: usize) -> Self {
+        let memory = self.memory.part(displacement, 0, length as isize);
+        Self { memory, length, shape: None, _owner: self._owner.clone() }
+    }
+
+    /// `count` elements of `layout` around the byte at `displacement` from the base, in the same
+    /// memory.
+    ///
+    /// # Panics
+    /// If they leave the memory.
+    pub fn laid_out_part(
+        &self,
+        displacement: isize,
+        layout: Arc<dyn Layout>,
+        count: usize,
+    ) -> Self {
+        let (low, high) = layout.bounds(count);
+        let memory = self.memory.part(displacement, low, high);
+        let length = layout.size() * count;
+        Self { memory, length, shape: Some(Shape { layout, count }), _owner: self._owner.clone() }
+    }
+
+    /// The address of displacement 0: what the program gave as the address of the buffer.
+    pub fn base_address(&self) -> usize {
+        self.memory.address(0)
+    }
+
     /// Bytes of data.
     #[inline]
     pub fn len(&self) -> usize {

@@ -1,11 +1,27 @@
 //! What MPI means: groups, communicators, attributes, requests, the executor of collective
 //! schedules; in safe Rust.
 //!
-//! This crate knows neither C handles nor the numbers of the C interface.
+//! [`Process`] is where everything begins. This crate knows neither C handles nor the numbers of
+//! the C interface; it never calls back into the interface, and holds no borrow while a function
+//! of the program runs.
 
 #![forbid(unsafe_code)]
 
 pub mod attribute;
+mod buffered;
+pub mod collective;
+pub mod communicator;
 pub mod error_handler;
 pub mod group;
 pub mod info;
+pub mod operation;
+mod point_to_point;
+mod process;
+mod request;
+mod status;
+
+pub use communicator::Communicator;
+pub use point_to_point::{Destination, Message, SendMode, Source};
+pub use process::{Process, ThreadLevel};
+pub use request::Request;
+pub use status::Status;

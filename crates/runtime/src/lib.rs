@@ -1,1 +1,17 @@
-//! Engine, drivers and clock meet.
+//! Where the engine, the drivers, the clock and the threads meet: progress, waiting, wire-up,
+//! configuration.
+//!
+//! [`Runtime`] is the way of a message: commands go down to the engine, its packets to the rails,
+//! and what arrives goes up again, all inside [`Runtime::progress`] and the commands themselves.
+//! What a message means is not known here.
+
+#![forbid(unsafe_code)]
+
+pub mod configuration;
+pub mod lock;
+mod runtime;
+pub mod waiting;
+mod wire_up;
+
+pub use runtime::Runtime;
+pub use wire_up::{StartError, Started, start};

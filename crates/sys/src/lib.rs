@@ -4,6 +4,7 @@
 
 pub mod cores;
 pub mod cross_memory;
+pub mod descriptor;
 pub mod futex;
 pub mod mapping;
 pub mod membarrier;

@@ -26,7 +26,7 @@ pub enum FlowLabel {
 pub struct Envelope {
     /// The flow.
     pub flow: FlowLabel,
-    /// The tag, at least 0.
+    /// The tag.
     pub tag: i32,
     /// The message's number in its flow, counted from 0, modulo 2^32.
     pub sequence: u32,
@@ -317,9 +317,6 @@ const CUT: &str = "a record is cut short";
 #[inline]
 fn parse_envelope(rest: &[u8], flags: u8) -> Result<(Envelope, usize), &'static str> {
     let tag = u32_at(rest, WORD_B) as i32;
-    if tag < 0 {
-        return Err("a tag is negative");
-    }
     let sequence = u32_at(rest, WORD_C);
     if flags & FLAG_NEW_FLOW == 0 {
         let flow = FlowLabel::Agreed(u32_at(rest, WORD_A));

@@ -10,7 +10,7 @@ fn envelope() -> impl Strategy<Value = Envelope> {
         (any::<u64>(), any::<u32>())
             .prop_map(|(context, source)| FlowLabel::New { context: ContextId(context), source }),
     ];
-    (flow, 0..=i32::MAX, any::<u32>()).prop_map(|(flow, tag, sequence)| Envelope {
+    (flow, any::<i32>(), any::<u32>()).prop_map(|(flow, tag, sequence)| Envelope {
         flow,
         tag,
         sequence,
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn the_short_header_is_the_general_one(flow: u32, tag in 0..=i32::MAX, sequence: u32) {
+    fn the_short_header_is_the_general_one(flow: u32, tag: i32, sequence: u32) {
         let payload = &BYTES[..5];
         let flow_label = FlowLabel::Agreed(flow);
         let envelope = Envelope { flow: flow_label, tag, sequence };

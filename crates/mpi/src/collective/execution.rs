@@ -26,7 +26,8 @@ pub(crate) struct Execution<P> {
     /// How elements are combined, and their type, if the operation is a reduction.
     combination: Option<(Rc<Operation>, Arc<Datatype>)>,
     /// Copied when all rounds are done: from memory of ours into the program's.
-    unpacking: Option<(Buffer, Buffer)>,
+    /// Boxed, as it is rare, and executions are moved a few times.
+    unpacking: Option<Box<(Buffer, Buffer)>>,
     tag: i32,
     /// The round that is underway.
     round: usize,
@@ -68,7 +69,7 @@ impl<P: Copy> Execution<P> {
 
     /// At the end `from` is copied to `into`.
     pub(crate) fn unpacking(mut self, from: Buffer, into: Buffer) -> Self {
-        self.unpacking = Some((from, into));
+        self.unpacking = Some(Box::new((from, into)));
         self
     }
 
@@ -95,10 +96,10 @@ impl<P: Copy> Execution<P> {
             self.round += 1;
             self.post(channel);
         }
-        if let Some((from, into)) = self.unpacking.take()
+        if let Some(buffers) = self.unpacking.take()
             && self.error.is_none()
         {
-            from.copy_to(&into);
+            buffers.0.copy_to(&buffers.1);
         }
         true
     }

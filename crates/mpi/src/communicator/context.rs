@@ -94,12 +94,12 @@ impl ContextPair {
 
     /// For a message to another process.
     pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
-        ((u64::from(self.creator) << 32) | u64::from(self.counter)).to_ne_bytes()
+        ((u64::from(self.creator) << 32) | u64::from(self.counter)).to_le_bytes()
     }
 
     /// From such a message.
     pub(crate) fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
-        let both = u64::from_ne_bytes(bytes);
+        let both = u64::from_le_bytes(bytes);
         Self { creator: (both >> 32) as u32, counter: both as u32 }
     }
 

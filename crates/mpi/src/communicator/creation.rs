@@ -55,7 +55,7 @@ impl Process {
         let link = Link::of(self, communicator);
         let pair = self.agree_on_contexts(&link, communicator.rank(), communicator.size(), tag)?;
         let attributes = communicator.attributes().copied(object)?;
-        self.derive(communicator, pair, Rc::clone(communicator.group()), attributes)
+        Ok(self.derive(communicator, pair, Rc::clone(communicator.group()), attributes))
     }
 
     /// `MPI_Comm_dup_with_info`: as [`Process::duplicate_communicator`], with these hints.
@@ -83,8 +83,9 @@ impl Process {
         communicator: &Rc<Communicator>,
         group: &Rc<Group>,
     ) -> Result<Option<Rc<Communicator>>> {
-        check_subgroup(communicator, group)?;
+        // Taken in any case, so that the counters of all processes stay alike.
         let tag = communicator.take_tag();
+        check_subgroup(communicator, group)?;
         self.create_in_group(communicator, group, tag)
     }
 
@@ -127,9 +128,8 @@ impl Process {
         chosen.sort_unstable_by_key(|(key, rank, _)| (*key, *rank));
         let gates: Vec<_> =
             chosen.iter().filter_map(|(_, rank, _)| communicator.gate(*rank)).collect();
-        let pair = chosen.first().map_or(candidate, |(_, _, first)| *first);
-        let group = Group::of(&gates);
-        self.derive(communicator, pair, group, Attributes::default()).map(Some)
+        let pair = chosen.first().map_or(candidate, |(_, _, first)| *first).checked()?;
+        Ok(Some(self.derive(communicator, pair, Group::of(&gates), Attributes::default())))
     }
 
     /// `MPI_Comm_split_type`. All processes of a job are on one machine, so those that ask for
@@ -178,10 +178,13 @@ impl Process {
         let Some(rank) = group.rank_of(myself) else { return Ok(None) };
         let link = Link::within(self, communicator, group);
         let pair = self.agree_on_contexts(&link, rank, group.size(), tag)?;
-        self.derive(communicator, pair, Rc::clone(group), Attributes::default()).map(Some)
+        Ok(Some(self.derive(communicator, pair, Rc::clone(group), Attributes::default())))
     }
 
     /// The member with rank 0 takes a pair of contexts and tells all others.
+    ///
+    /// # Errors
+    /// `NoSpace` on all of them if it has none left.
     fn agree_on_contexts(
         &self,
         link: &Link<'_>,
@@ -197,7 +200,7 @@ impl Process {
         self.bcast_over(link, rank, size, tag, buffer.clone())?;
         let mut bytes = [0; ContextPair::BYTES];
         buffer.read(0, &mut bytes);
-        Ok(ContextPair::from_bytes(bytes))
+        ContextPair::from_bytes(bytes).checked()
     }
 
     fn exchange_choices(
@@ -224,11 +227,11 @@ impl Process {
         pair: ContextPair,
         group: Rc<Group>,
         attributes: Attributes,
-    ) -> Result<Rc<Communicator>> {
+    ) -> Rc<Communicator> {
         // A part of a crowded communicator is taken for crowded too: the rest still competes.
         let origin =
             Origin { crowded: parent.crowded(), error_handler: parent.error_handler(), attributes };
-        Ok(self.build(pair.checked()?, group, origin))
+        self.build(pair, group, origin)
     }
 
     fn build(&self, pair: ContextPair, group: Rc<Group>, origin: Origin) -> Rc<Communicator> {
@@ -287,12 +290,13 @@ struct Choice {
 }
 
 impl Choice {
-    const BYTES: usize = 17 + 3;
+    /// Key, color, candidate, whether there is a color, padding.
+    const BYTES: usize = 4 + 4 + ContextPair::BYTES + 1 + 3;
 
     fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        bytes[0..4].copy_from_slice(&self.key.to_ne_bytes());
-        bytes[4..8].copy_from_slice(&self.color.unwrap_or(0).to_ne_bytes());
+        bytes[0..4].copy_from_slice(&self.key.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.color.unwrap_or(0).to_le_bytes());
         bytes[8..16].copy_from_slice(&self.candidate.to_bytes());
         bytes[16] = u8::from(self.color.is_some());
         bytes
@@ -300,7 +304,7 @@ impl Choice {
 
     fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let word = |at: usize| {
-            i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+            i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
         let mut pair = [0; ContextPair::BYTES];
         pair.copy_from_slice(&bytes[8..16]);

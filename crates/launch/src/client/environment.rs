@@ -1,0 +1,95 @@
+//! What the environment tells of the launcher.
+
+use super::JoinError;
+
+/// How this process was started.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Without a launcher, or by one as its only process.
+    Alone,
+    /// By a launcher that answers at a descriptor.
+    Server { descriptor: i32, rank: u32, size: u32 },
+}
+
+/// Variables by which launchers tell how many processes they started. None of them means that we
+/// can talk to the launcher.
+const FOREIGN_SIZES: &[(&str, &str)] = &[
+    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
+    ("SLURM_STEP_NUM_TASKS", "Slurm's srun"),
+    ("PALS_NRANKS", "PALS"),
+    ("FLUX_JOB_SIZE", "Flux"),
+    ("MPI_LOCALNRANKS", "MPICH's or Intel MPI's launcher"),
+];
+
+pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Found, JoinError> {
+    let number = |name: &str| variable(name).and_then(|text| text.trim().parse::<u32>().ok());
+    let size = number("PMI_SIZE");
+    if let (Some(descriptor), Some(size)) = (variable("PMI_FD"), size) {
+        let wrong =
+            |what: &str| JoinError::new(format!("the launcher's variables make no sense: {what}"));
+        let descriptor = descriptor.trim().parse();
+        let descriptor = descriptor.map_err(|_| wrong("PMI_FD is not a number"))?;
+        let rank = number("PMI_RANK").ok_or_else(|| wrong("PMI_RANK is missing"))?;
+        if rank >= size {
+            return Err(wrong(&format!("PMI_RANK is {rank}, PMI_SIZE {size}")));
+        }
+        return Ok(Found::Server { descriptor, rank, size });
+    }
+    if size.is_some_and(|size| size > 1) {
+        return Err(cannot_talk("PMI_SIZE", size.unwrap_or(0), "a launcher"));
+    }
+    for &(name, launcher) in FOREIGN_SIZES {
+        let step = name != "SLURM_STEP_NUM_TASKS" || variable("SLURM_STEP_ID").is_some();
+        if let Some(size) = number(name).filter(|&size| size > 1 && step) {
+            return Err(cannot_talk(name, size, launcher));
+        }
+    }
+    Ok(Found::Alone)
+}
+
+fn cannot_talk(name: &str, size: u32, launcher: &str) -> JoinError {
+    JoinError::new(format!(
+        "{name} says that {launcher} started {size} processes, but it offers no PMI-1 connection \
+         (PMI_FD), so that they cannot find each other and would run as {size} jobs of one \
+         process. Start the program with \"combray run\" (or its other name, mpirun), or with a \
+         launcher that speaks PMI-1 such as mpiexec.hydra; to run it alone, unset {name}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(variables: &[(&str, &str)]) -> Result<Found, JoinError> {
+        find(|name| {
+            let pair = variables.iter().find(|(known, _)| *known == name);
+            pair.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn without_a_launcher_a_process_is_alone() {
+        assert_eq!(found(&[]), Ok(Found::Alone));
+        assert_eq!(found(&[("PMI_SIZE", "1")]), Ok(Found::Alone));
+        assert_eq!(found(&[("SLURM_STEP_NUM_TASKS", "8")]), Ok(Found::Alone));
+    }
+
+    #[test]
+    fn a_server_is_found_whatever_else_is_set() {
+        let server = Ok(Found::Server { descriptor: 7, rank: 1, size: 4 });
+        let variables =
+            [("PMI_FD", "7"), ("PMI_RANK", "1"), ("PMI_SIZE", "4"), ("OMPI_COMM_WORLD_SIZE", "4")];
+        assert_eq!(found(&variables), server);
+        assert!(found(&[("PMI_FD", "7"), ("PMI_RANK", "4"), ("PMI_SIZE", "4")]).is_err());
+        assert!(found(&[("PMI_FD", "x"), ("PMI_RANK", "0"), ("PMI_SIZE", "4")]).is_err());
+    }
+
+    #[test]
+    fn several_processes_without_a_server_are_an_error() {
+        for name in ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"] {
+            let error = found(&[(name, "4")]).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("combray run"), "{error}");
+        }
+        assert!(found(&[("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_STEP_ID", "0")]).is_err());
+    }
+}

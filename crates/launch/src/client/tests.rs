@@ -1,0 +1,81 @@
+//! The client against scripted servers.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::thread;
+
+use super::*;
+
+/// A job of two whose server gives the scripted answers, one for each line that it hears.
+fn job(answers: &'static [&'static str]) -> Result<Job, JoinError> {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    thread::spawn(move || {
+        let mut writer = theirs.try_clone().unwrap();
+        let mut lines = BufReader::new(theirs).lines();
+        for answer in answers {
+            if lines.next().is_none() || writeln!(writer, "{answer}").is_err() {
+                return;
+            }
+        }
+    });
+    let server = Server::new(File::from(OwnedFd::from(ours)))?;
+    Job::join_server(server, 1, 2)
+}
+
+const GREETING: [&str; 5] = [
+    "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
+    "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=20",
+    "cmd=my_kvsname kvsname=kvs_0",
+    "cmd=appnum appnum=0",
+    "cmd=universe_size size=-1",
+];
+
+#[test]
+fn a_conversation() {
+    static ANSWERS: [&str; 10] = [
+        GREETING[0],
+        GREETING[1],
+        GREETING[2],
+        GREETING[3],
+        GREETING[4],
+        "cmd=put_result rc=0 msg=success",
+        "cmd=barrier_out",
+        "cmd=get_result rc=0 msg=success value=card",
+        "cmd=get_result rc=-1 msg=key_not_found",
+        "cmd=finalize_ack",
+    ];
+    let mut job = job(&ANSWERS).unwrap();
+    assert_eq!((job.rank(), job.size()), (1, 2));
+    assert_eq!((job.application_number(), job.universe_size()), (Some(0), None));
+    job.put("a", "card").unwrap();
+    assert!(job.put("a", "two words").is_err());
+    assert!(job.put("a", &"x".repeat(20)).is_err());
+    job.barrier().unwrap();
+    assert_eq!(job.get("a").unwrap(), "card");
+    assert!(job.get("b").is_err());
+    job.finalize().unwrap();
+    assert!(job.barrier().unwrap_err().to_string().contains("does not answer"));
+}
+
+#[test]
+fn nonsense_is_an_error() {
+    assert!(job(&["hello"]).err().unwrap().to_string().contains("hello"));
+    assert!(job(&[]).is_err());
+    assert!(job(&["cmd=response_to_init rc=-1"]).is_err());
+}
+
+#[test]
+fn alone_one_finds_what_one_put() {
+    let mut job = Job {
+        rank: 0,
+        size: 1,
+        link: Link::Alone(HashMap::new()),
+        application_number: None,
+        universe_size: None,
+    };
+    job.put("a", "1").unwrap();
+    assert_eq!(job.get("a").unwrap(), "1");
+    assert!(job.get("b").is_err());
+    job.barrier().unwrap();
+    job.finalize().unwrap();
+}

@@ -1,0 +1,373 @@
+//! Point-to-point communication (chapter 3 of the MPI standard).
+
+use std::rc::Rc;
+
+use base::Result;
+use engine::{MessageId, Receive, Send};
+use memory::Buffer;
+
+use crate::communicator::Communicator;
+use crate::process::Process;
+use crate::request::{Persistent, PersistentOperation, Request, Transfer};
+use crate::status::Status;
+
+/// Whom a receive or probe accepts a message from; in a status, whom it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Anybody.
+    Any,
+    /// No process: the operation is over at once.
+    Null,
+    /// The process with this rank.
+    Rank(u32),
+}
+
+/// Whom a message goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// No process: the operation is over at once.
+    Null,
+    /// The process with this rank.
+    Rank(u32),
+}
+
+/// When a send is complete (section 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendMode {
+    /// When the buffer is free again.
+    Standard,
+    /// When the receiver has matched the message.
+    Synchronous,
+    /// At once: the message is copied to the attached buffer.
+    Buffered,
+    /// As standard; the program promises that the receive is posted.
+    Ready,
+}
+
+/// A message that a matched probe took (section 3.8.2).
+#[derive(Debug)]
+pub struct Message {
+    /// None: the message from no process.
+    id: Option<MessageId>,
+    communicator: Rc<Communicator>,
+}
+
+impl Message {
+    /// The communicator in which it came.
+    pub fn communicator(&self) -> &Rc<Communicator> {
+        &self.communicator
+    }
+}
+
+impl Process {
+    /// Sends, and returns when the mode's condition holds.
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process; `Buffer` in buffered mode if the attached
+    /// buffer has no room.
+    #[inline]
+    pub fn send(
+        &self,
+        communicator: &Rc<Communicator>,
+        mode: SendMode,
+        destination: Destination,
+        tag: i32,
+        buffer: Buffer,
+    ) -> Result<()> {
+        let Destination::Rank(peer) = destination else { return Ok(()) };
+        if mode == SendMode::Buffered {
+            return self.send_buffered(communicator, peer, tag, &buffer);
+        }
+        let send = Send {
+            gate: communicator.checked_gate(peer)?,
+            peer,
+            context: communicator.point_to_point_context(),
+            tag,
+            synchronous: mode == SendMode::Synchronous,
+            buffer,
+        };
+        let submitted = self.runtime().send(send);
+        if let Some(id) = submitted {
+            self.wait_until(&mut |process| process.is_complete(id));
+            self.runtime().take(id);
+        }
+        Ok(())
+    }
+
+    /// Begins to send.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    #[inline]
+    pub fn isend(
+        &self,
+        communicator: &Rc<Communicator>,
+        mode: SendMode,
+        destination: Destination,
+        tag: i32,
+        buffer: Buffer,
+    ) -> Result<Request> {
+        let Destination::Rank(peer) = destination else {
+            return Ok(Request::Done(Status::EMPTY));
+        };
+        if mode == SendMode::Buffered {
+            self.send_buffered(communicator, peer, tag, &buffer)?;
+            return Ok(Request::Done(Status::EMPTY));
+        }
+        let send = Send {
+            gate: communicator.checked_gate(peer)?,
+            peer,
+            context: communicator.point_to_point_context(),
+            tag,
+            synchronous: mode == SendMode::Synchronous,
+            buffer,
+        };
+        Ok(match self.runtime().send(send) {
+            None => Request::Done(Status::EMPTY),
+            Some(id) => transfer(id, false, communicator),
+        })
+    }
+
+    /// Receives a message.
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process. That the message was truncated is told in
+    /// the status.
+    #[inline]
+    pub fn receive(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Source,
+        tag: Option<i32>,
+        buffer: Buffer,
+    ) -> Result<Status> {
+        let Some(source) = checked_source(communicator, source)? else {
+            return Ok(Status::OF_NULL);
+        };
+        let context = communicator.point_to_point_context();
+        let id = self.runtime().receive(Receive { context, source, tag, buffer });
+        self.wait_until(&mut |process| process.is_complete(id));
+        let outcome = self.runtime().take(id);
+        Ok(outcome.map_or(Status::EMPTY, Status::of_receive))
+    }
+
+    /// Begins to receive a message.
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process.
+    #[inline]
+    pub fn ireceive(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Source,
+        tag: Option<i32>,
+        buffer: Buffer,
+    ) -> Result<Request> {
+        let Some(source) = checked_source(communicator, source)? else {
+            return Ok(Request::Done(Status::OF_NULL));
+        };
+        let context = communicator.point_to_point_context();
+        let id = self.runtime().receive(Receive { context, source, tag, buffer });
+        Ok(transfer(id, true, communicator))
+    }
+
+    /// Sends and receives at once (section 3.11).
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send) and [`receive`](Self::receive).
+    pub fn send_receive(
+        &self,
+        communicator: &Rc<Communicator>,
+        (destination, send_tag, send): (Destination, i32, Buffer),
+        (source, receive_tag, receive): (Source, Option<i32>, Buffer),
+    ) -> Result<Status> {
+        let mut received = self.ireceive(communicator, source, receive_tag, receive)?;
+        match self.isend(communicator, SendMode::Standard, destination, send_tag, send) {
+            Ok(mut sent) => {
+                self.wait(&mut sent);
+                Ok(self.wait(&mut received))
+            }
+            Err(error) => {
+                self.cancel(&mut received)?;
+                self.wait(&mut received);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for a message that a receive with this selection would get; it stays.
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process.
+    pub fn probe(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Source,
+        tag: Option<i32>,
+    ) -> Result<Status> {
+        let mut found = self.peek(communicator, source, tag)?;
+        if found.is_none() {
+            self.wait_until(&mut |process| {
+                found = process.peek(communicator, source, tag).unwrap_or(None);
+                found.is_some()
+            });
+        }
+        Ok(found.unwrap_or(Status::EMPTY))
+    }
+
+    /// Looks, after one round of progress, whether there is such a message.
+    ///
+    /// # Errors
+    /// As for [`probe`](Self::probe).
+    pub fn iprobe(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Source,
+        tag: Option<i32>,
+    ) -> Result<Option<Status>> {
+        self.progress();
+        self.peek(communicator, source, tag)
+    }
+
+    fn peek(
+        &self,
+        communicator: &Communicator,
+        source: Source,
+        tag: Option<i32>,
+    ) -> Result<Option<Status>> {
+        let Some(source) = checked_source(communicator, source)? else {
+            return Ok(Some(Status::OF_NULL));
+        };
+        let found = self.runtime().probe(communicator.point_to_point_context(), source, tag);
+        Ok(found.map(Status::of_incoming))
+    }
+
+    /// Waits for such a message and takes it out of matching.
+    ///
+    /// # Errors
+    /// As for [`probe`](Self::probe).
+    pub fn mprobe(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Source,
+        tag: Option<i32>,
+    ) -> Result<(Message, Status)> {
+        let mut taken = self.take_message(communicator, source, tag)?;
+        while taken.is_none() {
+            self.wait_until(&mut |process| {
+                process.peek(communicator, source, tag).is_ok_and(|found| found.is_some())
+            });
+            taken = self.take_message(communicator, source, tag)?;
+        }
+        Ok(taken.expect("the loop ends when there is one"))
+    }
+
+    /// Takes such a message out of matching if, after one round of progress, there is one.
+    ///
+    /// # Errors
+    /// As for [`probe`](Self::probe).
+    pub fn improbe(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Source,
+        tag: Option<i32>,
+    ) -> Result<Option<(Message, Status)>> {
+        self.progress();
+        self.take_message(communicator, source, tag)
+    }
+
+    fn take_message(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Source,
+        tag: Option<i32>,
+    ) -> Result<Option<(Message, Status)>> {
+        let communicator = Rc::clone(communicator);
+        let Some(source) = checked_source(&communicator, source)? else {
+            return Ok(Some((Message { id: None, communicator }, Status::OF_NULL)));
+        };
+        let context = communicator.point_to_point_context();
+        let found = self.runtime().matched_probe(context, source, tag);
+        Ok(found.map(|(id, incoming)| {
+            (Message { id: Some(id), communicator }, Status::of_incoming(incoming))
+        }))
+    }
+
+    /// Receives a message that a matched probe took.
+    pub fn receive_message(&self, message: Message, buffer: Buffer) -> Status {
+        let mut request = self.ireceive_message(message, buffer);
+        self.wait(&mut request)
+    }
+
+    /// Begins to receive a message that a matched probe took.
+    pub fn ireceive_message(&self, message: Message, buffer: Buffer) -> Request {
+        let Message { id, communicator } = message;
+        let id = id.and_then(|id| self.runtime().receive_message(id, buffer));
+        match id {
+            None => Request::Done(Status::OF_NULL),
+            Some(id) => transfer(id, true, &communicator),
+        }
+    }
+
+    /// Prepares a send that can be started many times (section 3.9).
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process.
+    pub fn send_init(
+        &self,
+        communicator: &Rc<Communicator>,
+        mode: SendMode,
+        destination: Destination,
+        tag: i32,
+        buffer: Buffer,
+    ) -> Result<Request> {
+        if let Destination::Rank(peer) = destination {
+            communicator.checked_gate(peer)?;
+        }
+        let operation = PersistentOperation::Send { mode, destination, tag };
+        Ok(persistent(operation, communicator, buffer))
+    }
+
+    /// Prepares a receive that can be started many times (section 3.9).
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process.
+    pub fn receive_init(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Source,
+        tag: Option<i32>,
+        buffer: Buffer,
+    ) -> Result<Request> {
+        checked_source(communicator, source)?;
+        let operation = PersistentOperation::Receive { source, tag };
+        Ok(persistent(operation, communicator, buffer))
+    }
+}
+
+#[inline]
+fn transfer(id: engine::RequestId, receives: bool, communicator: &Rc<Communicator>) -> Request {
+    Request::Transfer(Transfer { id, receives, communicator: Rc::clone(communicator) })
+}
+
+fn persistent(
+    operation: PersistentOperation,
+    communicator: &Rc<Communicator>,
+    buffer: Buffer,
+) -> Request {
+    let communicator = Rc::clone(communicator);
+    Request::Persistent(Box::new(Persistent { operation, communicator, buffer, active: None }))
+}
+
+/// What the engine selects by: `None` for no process, `Some(None)` for any.
+#[inline]
+fn checked_source(communicator: &Communicator, source: Source) -> Result<Option<Option<u32>>> {
+    match source {
+        Source::Null => Ok(None),
+        Source::Any => Ok(Some(None)),
+        Source::Rank(rank) => {
+            communicator.checked_gate(rank)?;
+            Ok(Some(Some(rank)))
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The process: what it is to MPI from its start to its end (chapter 11 of the standard), and the
+//! ground on which everything else stands.
+
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use base::{ContextId, Error, ErrorClass, GateId, Result};
+use driver::Doorbell;
+use engine::{ContextSlot, Problem, Receive, RequestId, Send};
+use launch::Job;
+use memory::Buffer;
+use runtime::lock::ReentrantLock;
+use runtime::waiting::{Patience, SLEEP_MAX, Stage};
+use runtime::Runtime;
+
+use crate::buffered::AttachedBuffer;
+use crate::communicator::{Communicator, Contexts};
+
+/// One operating system process as MPI sees it.
+///
+/// It is there from the first call of any function on; [`Process::initialize`] makes it part of
+/// its job. All methods take `&self` and borrow what they change for a short while, never during a
+/// callback of the program, which may call MPI again.
+///
+/// One thread at a time uses a process. Where the program's threads may all call MPI at once, each
+/// call holds [`Process::lock`], which waiting gives up.
+pub struct Process {
+    lock: ReentrantLock,
+    started: OnceCell<Started>,
+    level: Cell<ThreadLevel>,
+    finalized: Cell<bool>,
+    pub(crate) attached: RefCell<Option<AttachedBuffer>>,
+    /// Where [`Process::elapsed_seconds`] begins.
+    origin: Instant,
+}
+
+/// What there is after initialization.
+struct Started {
+    runtime: RefCell<Runtime>,
+    doorbell: Option<Arc<dyn Doorbell>>,
+    job: Arc<Mutex<Job>>,
+    rank: u32,
+    size: u32,
+    crowded: bool,
+    contexts: Rc<Contexts>,
+    world: OnceCell<Rc<Communicator>>,
+    alone: OnceCell<Rc<Communicator>>,
+}
+
+/// Which threads of the program may call MPI (section 11.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThreadLevel {
+    /// There is one thread.
+    Single,
+    /// The one that initialized.
+    Funneled,
+    /// All, one at a time.
+    Serialized,
+    /// All at once.
+    Multiple,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self {
+            lock: ReentrantLock::default(),
+            started: OnceCell::new(),
+            level: Cell::new(ThreadLevel::Single),
+            finalized: Cell::new(false),
+            attached: RefCell::new(None),
+            origin: Instant::now(),
+        }
+    }
+}
+
+impl Process {
+    /// `MPI_Init_thread`: becomes part of the job that the environment tells of, with the world
+    /// communicator and that of this process alone. Returns what in the environment was not
+    /// understood, as sentences.
+    ///
+    /// # Errors
+    /// `Other` when called twice, or when the process cannot become part of its job.
+    pub fn initialize(&self, level: ThreadLevel) -> Result<Vec<String>> {
+        if self.started.get().is_some() {
+            return Err(Error::new(ErrorClass::Other, "MPI is initialized already"));
+        }
+        let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
+        let runtime::Started { runtime, job, rank, size, crowded, complaints } =
+            runtime::start().map_err(other)?;
+        self.level.set(level);
+        let started = Started {
+            doorbell: runtime.doorbell(),
+            runtime: RefCell::new(runtime),
+            job,
+            rank,
+            size,
+            crowded,
+            contexts: Rc::new(Contexts::new(rank)),
+            world: OnceCell::new(),
+            alone: OnceCell::new(),
+        };
+        let fresh = self.started.set(started).is_ok();
+        debug_assert!(fresh, "checked above");
+        let started = self.started();
+        started.world.get_or_init(|| self.create_world(size, crowded));
+        started.alone.get_or_init(|| self.create_alone());
+        Ok(complaints)
+    }
+
+    /// Whether [`initialize`](Self::initialize) was called, also after the end.
+    #[inline]
+    pub fn is_initialized(&self) -> bool {
+        self.started.get().is_some()
+    }
+
+    /// Whether [`finalize`](Self::finalize) was called.
+    #[inline]
+    pub fn is_finalized(&self) -> bool {
+        self.finalized.get()
+    }
+
+    /// `MPI_Finalize`: waits until all that was sent has left and all processes are here, and takes
+    /// leave of the launcher.
+    ///
+    /// # Errors
+    /// `Other` if the launcher is gone.
+    pub fn finalize(&self) -> Result<()> {
+        let started = self.started();
+        self.wait_until(&mut |process| !process.runtime().has_work());
+        self.barrier(self.world())?;
+        // What the barrier itself left behind must get out too, before the memory goes.
+        self.wait_until(&mut |process| !process.runtime().has_work());
+        self.finalized.set(true);
+        let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = |error: launch::JoinError| Error::new(ErrorClass::Other, error.to_string());
+        if started.size > 1 {
+            job.barrier().map_err(gone)?;
+        }
+        job.finalize().map_err(gone)
+    }
+
+    /// Ends the whole job with an exit code; the person has been told why.
+    pub fn abort(&self, code: i32) -> ! {
+        if let Some(started) = self.started.get() {
+            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
+            job.abort(code);
+        }
+        std::process::exit(code)
+    }
+
+    /// The level of thread support given at initialization.
+    #[inline]
+    pub fn thread_level(&self) -> ThreadLevel {
+        self.level.get()
+    }
+
+    /// The lock that each call holds at the level [`ThreadLevel::Multiple`].
+    #[inline]
+    pub fn lock(&self) -> &ReentrantLock {
+        &self.lock
+    }
+
+    /// Seconds since some moment in the past (`MPI_Wtime`).
+    pub fn elapsed_seconds(&self) -> f64 {
+        self.origin.elapsed().as_secs_f64()
+    }
+
+    /// The communicator of all processes.
+    ///
+    /// # Panics
+    /// Before initialization, as all methods that communicate.
+    #[inline]
+    pub fn world(&self) -> &Rc<Communicator> {
+        self.started().world.get().expect("initialize has made it")
+    }
+
+    /// The communicator of this process alone.
+    #[inline]
+    pub fn alone(&self) -> &Rc<Communicator> {
+        self.started().alone.get().expect("initialize has made it")
+    }
+
+    /// How many processes outnumber their cores is known from the start.
+    pub fn is_crowded(&self) -> bool {
+        self.started().crowded
+    }
+
+    /// The number of the program in the job (`MPI_APPNUM`), if the launcher tells.
+    pub fn application_number(&self) -> Option<u32> {
+        self.job_says(Job::application_number)
+    }
+
+    /// How many processes the launcher could run in all (`MPI_UNIVERSE_SIZE`), if it tells.
+    pub fn universe_size(&self) -> Option<u32> {
+        self.job_says(Job::universe_size)
+    }
+
+    fn job_says<T>(&self, question: impl FnOnce(&Job) -> T) -> T {
+        let started = self.started();
+        question(&started.job.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How messages to the process with a rank in `communicator` travel, for people.
+    pub fn transport(&self, communicator: &Communicator, rank: u32) -> Option<&'static str> {
+        let gate = communicator.gate(rank)?;
+        Some(self.runtime().transport(gate))
+    }
+
+    pub(crate) fn contexts(&self) -> &Rc<Contexts> {
+        &self.started().contexts
+    }
+
+    pub(crate) fn open_context(&self, id: ContextId, rank: u32) -> ContextSlot {
+        self.close_retired();
+        self.runtime().open_context(id, rank)
+    }
+
+    /// Closes the message spaces of communicators that nobody refers to any more.
+    fn close_retired(&self) {
+        for slot in self.contexts().take_retired() {
+            self.runtime().close_context(slot);
+        }
+    }
+
+    /// Rank in the job.
+    pub fn rank(&self) -> u32 {
+        self.started().rank
+    }
+
+    #[inline]
+    fn started(&self) -> &Started {
+        self.started.get().expect("MPI is initialized")
+    }
+
+    #[inline]
+    pub(crate) fn runtime(&self) -> RefMut<'_, Runtime> {
+        self.started().runtime.borrow_mut()
+    }
+
+    /// Begins to send in a message space of the library's own; `None`: it is sent.
+    #[inline]
+    pub(crate) fn post_send(
+        &self,
+        gate: GateId,
+        context: ContextSlot,
+        peer: u32,
+        tag: i32,
+        buffer: Buffer,
+    ) -> Option<RequestId> {
+        self.runtime().send(Send { gate, peer, context, tag, synchronous: false, buffer })
+    }
+
+    /// Begins to receive in a message space of the library's own.
+    #[inline]
+    pub(crate) fn post_receive(
+        &self,
+        context: ContextSlot,
+        source: u32,
+        tag: i32,
+        buffer: Buffer,
+    ) -> RequestId {
+        let (source, tag) = (Some(source), Some(tag));
+        self.runtime().receive(Receive { context, source, tag, buffer })
+    }
+
+    /// Whether a message has gone or come; makes no progress.
+    #[inline]
+    pub(crate) fn is_complete(&self, id: RequestId) -> bool {
+        self.runtime().is_complete(id)
+    }
+
+    /// Takes leave of a complete message, and hears how it went.
+    #[inline]
+    pub(crate) fn finish(&self, id: RequestId) -> Result<()> {
+        let outcome = self.runtime().take(id);
+        match outcome.and_then(|outcome| outcome.problem) {
+            None => Ok(()),
+            Some(problem) => Err(error_of(problem)),
+        }
+    }
+
+    /// Makes one round of progress; returns whether there was anything to do.
+    #[inline]
+    pub fn progress(&self) -> bool {
+        let active = self.runtime().progress();
+        if active && self.level.get() == ThreadLevel::Multiple {
+            self.wake_others();
+        }
+        active
+    }
+
+    /// Makes progress until `done`, which is asked after each round.
+    #[inline]
+    pub fn wait_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
+        if done(self) {
+            return;
+        }
+        let mut patience = Patience::new(self.started().crowded);
+        loop {
+            let active = self.progress();
+            if done(self) {
+                break;
+            }
+            if active {
+                patience.renew();
+            } else {
+                self.pass(&mut patience);
+            }
+        }
+    }
+
+    /// Lets time pass until there may be something to do.
+    #[inline]
+    fn pass(&self, patience: &mut Patience) {
+        if self.level.get() == ThreadLevel::Multiple {
+            let mut stage = Stage::Spin;
+            self.lock.without(|| stage = patience.pass());
+            if stage == Stage::Sleep {
+                self.sleep();
+            }
+        } else if patience.pass() == Stage::Sleep {
+            self.sleep();
+        }
+    }
+
+    #[cold]
+    fn sleep(&self) {
+        let Some(doorbell) = self.started().doorbell.clone() else { return };
+        let ticket = doorbell.arm();
+        // What arrived before the bell was armed did not ring it.
+        if self.progress() {
+            return;
+        }
+        self.lock.without(|| doorbell.wait(ticket, SLEEP_MAX));
+    }
+
+    /// Another thread may sleep whose request was completed by this one.
+    #[cold]
+    fn wake_others(&self) {
+        if let Some(doorbell) = &self.started().doorbell {
+            doorbell.ring();
+        }
+    }
+}
+
+/// What a problem of the engine is called here.
+pub(crate) fn error_of(problem: Problem) -> Error {
+    match problem {
+        Problem::Truncated { message, buffer } => Error::new(
+            ErrorClass::Truncate,
+            format!(
+                "the message has {message} bytes, but the receive buffer only {buffer}; the first \
+                 {buffer} were received"
+            ),
+        ),
+    }
+}
+

@@ -1,0 +1,209 @@
+//! Requests: operations that may still be underway (section 3.7 of the MPI standard).
+
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, Result};
+use engine::{Outcome, RequestId};
+use memory::Buffer;
+
+use crate::communicator::Communicator;
+use crate::point_to_point::{Destination, SendMode, Source};
+use crate::process::Process;
+use crate::status::Status;
+
+/// An operation of the program.
+#[derive(Debug)]
+pub enum Request {
+    /// A send or receive underway.
+    Transfer(Transfer),
+    /// Complete from the beginning, or since its status was fetched.
+    Done(Status),
+    /// A persistent send or receive (section 3.9), active or not.
+    Persistent(Box<Persistent>),
+}
+
+/// A send or receive that the engine has.
+#[derive(Debug)]
+pub struct Transfer {
+    pub(crate) id: RequestId,
+    pub(crate) receives: bool,
+    /// Keeps the communicator alive, and finds its error handler.
+    pub(crate) communicator: Rc<Communicator>,
+}
+
+/// The arguments of a persistent operation, and the operation that they were last started as.
+#[derive(Debug)]
+pub struct Persistent {
+    pub(crate) operation: PersistentOperation,
+    pub(crate) communicator: Rc<Communicator>,
+    pub(crate) buffer: Buffer,
+    pub(crate) active: Option<Request>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PersistentOperation {
+    Send { mode: SendMode, destination: Destination, tag: i32 },
+    Receive { source: Source, tag: Option<i32> },
+}
+
+impl Request {
+    /// Whether completing it leaves it in existence, to be started again.
+    pub fn is_persistent(&self) -> bool {
+        matches!(self, Request::Persistent(_))
+    }
+
+    /// Whether it is persistent and not started: waiting for it returns at once.
+    pub fn is_inactive(&self) -> bool {
+        matches!(self, Request::Persistent(persistent) if persistent.active.is_none())
+    }
+
+    /// The communicator that it belongs to, for its error handler.
+    pub fn communicator(&self) -> Option<&Rc<Communicator>> {
+        match self {
+            Request::Transfer(transfer) => Some(&transfer.communicator),
+            Request::Persistent(persistent) => Some(&persistent.communicator),
+            Request::Done(_) => None,
+        }
+    }
+}
+
+impl Process {
+    /// Whether a request is complete (or inactive); makes no progress.
+    #[inline]
+    pub fn is_ready(&self, request: &Request) -> bool {
+        match request {
+            Request::Transfer(transfer) => self.is_complete(transfer.id),
+            Request::Done(_) => true,
+            Request::Persistent(persistent) => {
+                persistent.active.as_ref().is_none_or(|active| self.is_ready(active))
+            }
+        }
+    }
+
+    /// Waits for a request and takes its status; a persistent one becomes inactive, another one is
+    /// spent.
+    #[inline]
+    pub fn wait(&self, request: &mut Request) -> Status {
+        if let Request::Transfer(transfer) = request {
+            let id = transfer.id;
+            self.wait_until(&mut |process| process.is_complete(id));
+        } else {
+            self.wait_until(&mut |process| process.is_ready(request));
+        }
+        self.take_status(request)
+    }
+
+    /// Makes one round of progress and, if the request is complete, takes its status as
+    /// [`wait`](Self::wait) does.
+    #[inline]
+    pub fn test(&self, request: &mut Request) -> Option<Status> {
+        if !self.is_ready(request) {
+            self.progress();
+            if !self.is_ready(request) {
+                return None;
+            }
+        }
+        Some(self.take_status(request))
+    }
+
+    /// Takes the status of a request that is complete.
+    ///
+    /// # Panics
+    /// If it is not.
+    #[inline]
+    pub fn take_status(&self, request: &mut Request) -> Status {
+        match request {
+            Request::Transfer(transfer) => {
+                let outcome = self.runtime().take(transfer.id).expect("the request is complete");
+                let status = status_of(transfer, outcome);
+                *request = Request::Done(Status::EMPTY);
+                status
+            }
+            Request::Done(status) => std::mem::replace(status, Status::EMPTY),
+            Request::Persistent(persistent) => match persistent.active.take() {
+                None => Status::EMPTY,
+                Some(mut active) => self.take_status(&mut active),
+            },
+        }
+    }
+
+    /// The status of a complete request, which stays as it is; `None` while it is underway
+    /// (`MPI_Request_get_status`).
+    pub fn status(&self, request: &Request) -> Option<Status> {
+        match request {
+            Request::Transfer(transfer) => {
+                let outcome = self.runtime().outcome(transfer.id)?;
+                Some(status_of(transfer, outcome))
+            }
+            Request::Done(status) => Some(status.clone()),
+            Request::Persistent(persistent) => match &persistent.active {
+                None => Some(Status::EMPTY),
+                Some(active) => self.status(active),
+            },
+        }
+    }
+
+    /// Gives a request up: it completes as it would have (`MPI_Request_free`).
+    pub fn free_request(&self, request: Request) {
+        match request {
+            Request::Transfer(transfer) => self.runtime().detach(transfer.id),
+            Request::Done(_) => {}
+            Request::Persistent(persistent) => {
+                if let Some(active) = persistent.active {
+                    self.free_request(active);
+                }
+            }
+        }
+    }
+
+    /// Asks that a request ends without a transfer (`MPI_Cancel`); its status tells whether it did.
+    ///
+    /// # Errors
+    /// `Request` for a persistent one that is not active.
+    pub fn cancel(&self, request: &mut Request) -> Result<()> {
+        match request {
+            Request::Transfer(transfer) => self.runtime().cancel(transfer.id),
+            Request::Done(_) => {}
+            Request::Persistent(persistent) => match &mut persistent.active {
+                Some(active) => return self.cancel(active),
+                None => {
+                    let what = "the persistent request is not active: start it first";
+                    return Err(Error::new(ErrorClass::Request, what));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Starts a persistent request (`MPI_Start`).
+    ///
+    /// # Errors
+    /// `Request` if it is not persistent or active already; and what the operation itself may
+    /// return.
+    pub fn start(&self, request: &mut Request) -> Result<()> {
+        let Request::Persistent(persistent) = request else {
+            let what = "the request is not persistent: only those of MPI_*_init can be started";
+            return Err(Error::new(ErrorClass::Request, what));
+        };
+        if persistent.active.is_some() {
+            let what = "the request is active already: wait for it before starting it again";
+            return Err(Error::new(ErrorClass::Request, what));
+        }
+        let (communicator, buffer) = (&persistent.communicator, persistent.buffer.clone());
+        let started = match persistent.operation {
+            PersistentOperation::Send { mode, destination, tag } => {
+                self.isend(communicator, mode, destination, tag, buffer)?
+            }
+            PersistentOperation::Receive { source, tag } => {
+                self.ireceive(communicator, source, tag, buffer)?
+            }
+        };
+        persistent.active = Some(started);
+        Ok(())
+    }
+}
+
+#[inline]
+fn status_of(transfer: &Transfer, outcome: Outcome) -> Status {
+    if transfer.receives { Status::of_receive(outcome) } else { Status::of_send(outcome) }
+}

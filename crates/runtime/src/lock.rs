@@ -1,0 +1,118 @@
+//! The one lock of a process whose threads may all call MPI at once.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A lock that its holder may take again, and give up wholly for a while.
+///
+/// Callbacks of the program call MPI from inside MPI, hence the first; whoever waits for a message
+/// must let the others work, hence the second.
+#[derive(Debug, Default)]
+pub struct ReentrantLock {
+    /// Whether somebody holds the lock.
+    held: Mutex<bool>,
+    freed: Condvar,
+    /// The holder, by [`thread_number`]; 0: nobody. Written by the holder only, so that a thread
+    /// that reads its own number here holds the lock.
+    holder: AtomicU64,
+    /// How often the holder has taken it. Touched by the holder only.
+    depth: AtomicU64,
+}
+
+impl ReentrantLock {
+    /// Takes the lock; every call needs one of [`unlock`](Self::unlock).
+    pub fn lock(&self) {
+        let own = thread_number();
+        if self.holder.load(Ordering::Relaxed) != own {
+            self.acquire(own);
+        }
+        self.depth.store(self.depth.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Gives one taking back.
+    pub fn unlock(&self) {
+        let depth = self.depth.load(Ordering::Relaxed) - 1;
+        self.depth.store(depth, Ordering::Relaxed);
+        if depth == 0 {
+            self.release();
+        }
+    }
+
+    /// Runs `pause` without the lock, if this thread holds it.
+    pub fn without(&self, pause: impl FnOnce()) {
+        let own = thread_number();
+        if self.holder.load(Ordering::Relaxed) != own {
+            return pause();
+        }
+        let depth = self.depth.load(Ordering::Relaxed);
+        self.release();
+        pause();
+        self.acquire(own);
+        self.depth.store(depth, Ordering::Relaxed);
+    }
+
+    fn acquire(&self, own: u64) {
+        let mut held = self.guard();
+        while *held {
+            held = self.freed.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+        *held = true;
+        self.holder.store(own, Ordering::Relaxed);
+    }
+
+    fn release(&self) {
+        self.holder.store(0, Ordering::Relaxed);
+        *self.guard() = false;
+        self.freed.notify_one();
+    }
+
+    fn guard(&self) -> MutexGuard<'_, bool> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A number for the calling thread, never 0.
+fn thread_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn excludes_others_and_admits_the_holder_again() {
+        let lock = ReentrantLock::default();
+        let (inside, total) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for turn in 0..1000 {
+                        lock.lock();
+                        lock.lock();
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        lock.unlock();
+                        if turn % 10 == 0 {
+                            lock.without(std::thread::yield_now);
+                        }
+                        total.fetch_add(1, Ordering::SeqCst);
+                        lock.unlock();
+                    }
+                });
+            }
+        });
+        assert_eq!(total.load(Ordering::SeqCst), 4000);
+    }
+}

@@ -1,0 +1,272 @@
+//! The way of a message between the engine and the rails.
+
+use std::sync::Arc;
+
+use base::{ContextId, GateId, RailId};
+use driver::{Doorbell, Driver, Loopback, Sink};
+use driver_shm::Shm;
+use engine::{
+    ContextSlot, Engine, Incoming, MessageId, Outcome, Receive, RequestId, Send as SendCommand,
+};
+use memory::Buffer;
+
+use crate::wire_up::Fatal;
+
+/// The rail from the process to itself.
+pub(crate) const LOOPBACK: RailId = RailId(0);
+/// The rail between the processes of a machine.
+pub(crate) const SHM: RailId = RailId(1);
+
+/// One process's engine with its rails.
+pub struct Runtime {
+    own: GateId,
+    engine: Engine,
+    loopback: Loopback,
+    shm: Shm,
+    strangers: Strangers,
+    fatal: Fatal,
+}
+
+/// Packets from peers that are not connected yet.
+type Strangers = Vec<(GateId, Box<[u8]>)>;
+
+impl Runtime {
+    pub(crate) fn new(
+        own: GateId,
+        engine: Engine,
+        loopback: Loopback,
+        shm: Shm,
+        fatal: Fatal,
+    ) -> Self {
+        let mut runtime = Self { own, engine, loopback, shm, strangers: Strangers::new(), fatal };
+        runtime.engine.connect(own, &[LOOPBACK], true);
+        runtime
+    }
+
+    /// Opens a message space.
+    pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {
+        self.engine.open_context(id, rank)
+    }
+
+    /// Closes a message space as soon as nothing is underway in it.
+    pub fn close_context(&mut self, slot: ContextSlot) {
+        self.engine.close_context(slot);
+    }
+
+    /// Sends a message. `None`: it is sent, and the buffer free.
+    #[inline]
+    pub fn send(&mut self, send: SendCommand) -> Option<RequestId> {
+        let SendCommand { gate, peer, context, tag, synchronous, ref buffer } = send;
+        if !synchronous {
+            let length = buffer.len();
+            if let Some(shortcut) = self.engine.shortcut(gate, context, peer, tag, length) {
+                let mut fill = |out: &mut [u8]| shortcut.write(buffer, out);
+                let posted = if gate == self.own {
+                    self.loopback.post_packet(gate, shortcut.packet_len(), &mut fill)
+                } else {
+                    self.shm.post_packet(gate, shortcut.packet_len(), &mut fill)
+                };
+                if posted {
+                    self.engine.shortcut_sent(gate, context, peer, length);
+                    return None;
+                }
+            }
+        }
+        Some(self.submit(send))
+    }
+
+    /// Submits a message to the outbox, which is flushed as far as the rails have room.
+    fn submit(&mut self, send: SendCommand) -> RequestId {
+        if !self.engine.is_connected(send.gate) {
+            self.connect(send.gate);
+        }
+        let request = self.engine.send(send);
+        self.flush();
+        request
+    }
+
+    /// Posts a receive.
+    #[inline]
+    pub fn receive(&mut self, receive: Receive) -> RequestId {
+        self.engine.receive(receive)
+    }
+
+    /// The first message that a receive with this selection would get, of those that have arrived.
+    pub fn probe(
+        &self,
+        context: ContextSlot,
+        source: Option<u32>,
+        tag: Option<i32>,
+    ) -> Option<Incoming> {
+        self.engine.probe(context, source, tag)
+    }
+
+    /// Takes that message out of matching.
+    pub fn matched_probe(
+        &mut self,
+        context: ContextSlot,
+        source: Option<u32>,
+        tag: Option<i32>,
+    ) -> Option<(MessageId, Incoming)> {
+        self.engine.matched_probe(context, source, tag)
+    }
+
+    /// Receives a message that a matched probe took.
+    pub fn receive_message(&mut self, message: MessageId, buffer: Buffer) -> Option<RequestId> {
+        self.engine.receive_message(message, buffer)
+    }
+
+    /// Asks that a request ends without a transfer.
+    pub fn cancel(&mut self, request: RequestId) {
+        self.engine.cancel(request);
+        self.flush();
+    }
+
+    /// Whether a request is complete.
+    #[inline]
+    pub fn is_complete(&self, request: RequestId) -> bool {
+        self.engine.is_complete(request)
+    }
+
+    /// The outcome of a complete request, which is forgotten.
+    #[inline]
+    pub fn take(&mut self, request: RequestId) -> Option<Outcome> {
+        self.engine.take(request)
+    }
+
+    /// The outcome of a complete request, which stays.
+    pub fn outcome(&self, request: RequestId) -> Option<Outcome> {
+        self.engine.outcome(request)
+    }
+
+    /// Gives a request up; it completes as it would have.
+    pub fn detach(&mut self, request: RequestId) {
+        self.engine.detach(request);
+    }
+
+    /// Whether anything of ours still waits to be handed to a rail.
+    pub fn has_work(&self) -> bool {
+        self.engine.has_work()
+    }
+
+    /// What to sleep on until something arrives.
+    pub fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
+        self.shm.doorbell()
+    }
+
+    /// Makes one round: takes what has arrived, hands out what can go. Returns whether there was
+    /// anything to do.
+    #[inline]
+    pub fn progress(&mut self) -> bool {
+        let mut receiver = Receiver {
+            engine: &mut self.engine,
+            strangers: &mut self.strangers,
+            fatal: &self.fatal,
+        };
+        let mut active = self.loopback.poll(&mut receiver);
+        active |= self.shm.poll(&mut receiver);
+        if active || self.engine.has_work() {
+            self.follow_up();
+        }
+        active
+    }
+
+    /// What follows from packets that arrived.
+    fn follow_up(&mut self) {
+        for (gate, packet) in std::mem::take(&mut self.strangers) {
+            self.connect(gate);
+            let mut receiver = Receiver {
+                engine: &mut self.engine,
+                strangers: &mut self.strangers,
+                fatal: &self.fatal,
+            };
+            receiver.packet(gate, &packet);
+        }
+        while let Some(fetch) = self.engine.next_fetch() {
+            let engine::Fetch { gate, memory, length, into, request } = fetch;
+            let (length, token) = (length as usize, request.to_u64());
+            self.shm.fetch(driver::Fetch { gate, memory, length, into, token });
+        }
+        self.flush();
+    }
+
+    /// Hands packets to the rails as long as there are any and the rails have room.
+    fn flush(&mut self) {
+        for _ in 0..self.engine.gates_with_work() {
+            let Some(gate) = self.engine.gate_with_work() else { return };
+            let rail = self.engine.rails_of(gate)[0];
+            while let Some(length) = self.engine.plan_packet(gate, rail) {
+                let engine = &mut self.engine;
+                let mut fill = |out: &mut [u8]| engine.write_packet(gate, out);
+                let posted = match rail {
+                    LOOPBACK => self.loopback.post_packet(gate, length, &mut fill),
+                    _ => self.shm.post_packet(gate, length, &mut fill),
+                };
+                if !posted {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Connects a peer; a failure ends the job, since messages to it or from it would be lost.
+    #[cold]
+    fn connect(&mut self, gate: GateId) {
+        if self.engine.is_connected(gate) {
+            return;
+        }
+        match self.shm.connect(gate) {
+            Ok(fetches) => self.engine.connect(gate, &[SHM], fetches),
+            Err(error) => self.fatal.end(&cannot_reach(gate, &error)),
+        }
+    }
+
+    /// Connects a peer now, to hear of it if that does not work.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), driver::DriverError> {
+        if !self.engine.is_connected(gate) {
+            let fetches = self.shm.connect(gate)?;
+            self.engine.connect(gate, &[SHM], fetches);
+        }
+        Ok(())
+    }
+
+    /// How messages to `gate` travel, for people: the rail, and how large ones are copied.
+    pub fn transport(&mut self, gate: GateId) -> &'static str {
+        if gate == self.own {
+            return "self";
+        }
+        self.connect(gate);
+        if self.engine.fetches_from(gate) { "shm+single-copy" } else { "shm" }
+    }
+}
+
+pub(crate) fn cannot_reach(gate: GateId, error: &driver::DriverError) -> String {
+    format!("rank {} cannot be reached: {error}", gate.0)
+}
+
+/// Takes what the rails report.
+struct Receiver<'a> {
+    engine: &'a mut Engine,
+    strangers: &'a mut Strangers,
+    fatal: &'a Fatal,
+}
+
+impl Sink for Receiver<'_> {
+    #[inline]
+    fn packet(&mut self, gate: GateId, bytes: &[u8]) {
+        if !self.engine.is_connected(gate) {
+            self.strangers.push((gate, bytes.into()));
+            return;
+        }
+        if let Err(malformed) = self.engine.handle_packet(gate, bytes) {
+            self.fatal.end(&format!("{malformed}, which rank {} sent", gate.0));
+        }
+    }
+
+    fn fetched(&mut self, token: u64, complete: bool) {
+        self.engine.handle_fetched(RequestId::from_u64(token), complete);
+    }
+}
