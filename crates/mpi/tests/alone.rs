@@ -1,0 +1,146 @@
+//! A process without a launcher is a job of its own: communicators and collectives of one.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::ErrorClass;
+use datatype::reduction::Operator;
+use datatype::{Datatype, Predefined};
+use memory::{Buffer, Scratch};
+use mpi::attribute::{AttributeKind, CopyRule, Keyvals};
+use mpi::collective::{EqualBlocks, Reduction};
+use mpi::communicator::{CommunicatorComparison, SplitKind};
+use mpi::error_handler::ErrorHandler;
+use mpi::group::Group;
+use mpi::info::{Info, InfoLimits};
+use mpi::operation::Operation;
+use mpi::{Process, ThreadLevel};
+
+fn process() -> Process {
+    let process = Process::default();
+    process.initialize(ThreadLevel::Single).expect("a process alone needs nobody");
+    process
+}
+
+fn bytes(content: &[u8]) -> Buffer {
+    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(content.len())), 0, content.len());
+    buffer.write(0, content);
+    buffer
+}
+
+fn content(buffer: &Buffer) -> Vec<u8> {
+    let mut content = vec![0; buffer.len()];
+    buffer.read(0, &mut content);
+    content
+}
+
+#[test]
+fn every_way_of_creation_works_for_one_process() {
+    let process = process();
+    let world = process.world();
+    let limits = InfoLimits { key_bytes_max: 10, value_bytes_max: 10 };
+    let info = Info::new();
+    info.set(b"key", b"value", limits).unwrap();
+    world.set_error_handler(Rc::new(ErrorHandler::Return));
+    world.set_info(&info);
+    world.set_name(b"everybody");
+
+    let copy = process.duplicate_communicator(world, 0).unwrap();
+    assert_eq!(world.compare(&copy), CommunicatorComparison::Congruent);
+    assert_eq!(world.compare(world), CommunicatorComparison::Identical);
+    assert!(matches!(*copy.error_handler(), ErrorHandler::Return));
+    assert!(copy.name().is_empty() && copy.info().key_count() == 0);
+    let copy = process.duplicate_communicator_with_info(world, 0, &info).unwrap();
+    assert_eq!(copy.info().hint(b"key").as_deref(), Some(&b"value"[..]));
+
+    let group = Rc::clone(world.group());
+    assert!(process.create_communicator(world, &group).unwrap().is_some());
+    assert!(process.create_communicator(world, &Group::empty()).unwrap().is_none());
+    assert!(process.create_communicator_of_group(world, &group, i32::MAX).unwrap().is_some());
+    let stranger = Group::single(base::GateId(9));
+    let error = process.create_communicator(world, &stranger).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Group);
+    assert!(error.detail.contains('9'), "{error}");
+
+    assert!(process.split_communicator(world, Some(3), -1).unwrap().is_some());
+    assert!(process.split_communicator(world, None, 0).unwrap().is_none());
+    let shared = SplitKind::SharedMemory;
+    let shared = process.split_communicator_by_kind(world, shared, 0, Some(&info)).unwrap();
+    assert_eq!(shared.unwrap().info().key_count(), 1);
+    let none = SplitKind::None;
+    assert!(process.split_communicator_by_kind(world, none, 0, None).unwrap().is_none());
+    process.finalize().unwrap();
+}
+
+#[test]
+fn attributes_go_with_their_communicator() {
+    let process = process();
+    let keyvals = Keyvals::starting_at(100);
+    let deleted = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&deleted);
+    let delete = Rc::new(move |object, _, value| {
+        log.borrow_mut().push((object, value));
+        Ok(())
+    });
+    let kind = AttributeKind::Communicator;
+    let number = keyvals.create(kind, CopyRule::Share, Some(delete)).unwrap();
+    let keyval = keyvals.find(kind, number).unwrap();
+
+    process.world().attributes().set(1, &keyval, 5).unwrap();
+    let copy = process.duplicate_communicator(process.world(), 1).unwrap();
+    assert_eq!(copy.attributes().value(&keyval), Some(5));
+    process.free_communicator(&copy, 2).unwrap();
+    assert_eq!(*deleted.borrow(), [(2, 5)]);
+    assert_eq!(process.world().attributes().value(&keyval), Some(5));
+}
+
+#[test]
+fn many_communicators_come_and_go() {
+    let process = process();
+    for _ in 0..1_000_000 {
+        let copy = process.duplicate_communicator(process.world(), 0).unwrap();
+        process.free_communicator(&copy, 0).unwrap();
+    }
+    process.barrier(process.world()).unwrap();
+}
+
+#[test]
+fn collectives_of_one_process_move_its_own_data() {
+    let process = process();
+    let world = process.world();
+    let datatype = Datatype::named(Predefined::Int32);
+    let blocks = |buffer: &Buffer| EqualBlocks {
+        buffer: buffer.clone(),
+        datatype: Arc::clone(datatype),
+        count: 2,
+    };
+    let sent = bytes(&[1, 0, 0, 0, 2, 0, 0, 0]);
+    let fresh = || bytes(&[0; 8]);
+
+    process.barrier(world).unwrap();
+    process.bcast(world, 0, sent.clone()).unwrap();
+    let received = fresh();
+    process.gather(world, 0, Some(sent.clone()), Some(blocks(&received))).unwrap();
+    assert_eq!(content(&received), content(&sent));
+    let received = fresh();
+    process.scatter(world, 0, Some(blocks(&sent)), Some(received.clone())).unwrap();
+    assert_eq!(content(&received), content(&sent));
+    let received = fresh();
+    process.alltoallv(world, Some(vec![sent.clone()]), vec![received.clone()]).unwrap();
+    assert_eq!(content(&received), content(&sent));
+    let received = fresh();
+    let reduction = Reduction {
+        send: Some(sent.clone()),
+        receive: Some(received.clone()),
+        datatype: Arc::clone(datatype),
+        operation: Rc::new(Operation::Predefined(Operator::Sum)),
+    };
+    process.allreduce(world, 2, reduction).unwrap();
+    assert_eq!(content(&received), content(&sent));
+
+    let sum = Operation::Predefined(Operator::Sum);
+    process.reduce_local(&sent, &received, datatype, 2, &sum).unwrap();
+    assert_eq!(content(&received), [2, 0, 0, 0, 4, 0, 0, 0]);
+    assert_eq!(process.bcast(world, 1, sent).unwrap_err().class, ErrorClass::Root);
+}
