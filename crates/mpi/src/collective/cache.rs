@@ -83,10 +83,11 @@ impl CollectiveCache {
         {
             return Arc::clone(scratch);
         }
-        let scratch = Arc::new(Scratch::zeroed(bytes.next_power_of_two().max(bytes)));
-        if scratch.len() <= SPARE_BYTES_MAX {
-            *spare = Some(Arc::clone(&scratch));
+        if bytes > SPARE_BYTES_MAX {
+            return Arc::new(Scratch::zeroed(bytes));
         }
+        let scratch = Arc::new(Scratch::zeroed(bytes.next_power_of_two()));
+        *spare = Some(Arc::clone(&scratch));
         scratch
     }
 }
@@ -137,8 +138,9 @@ impl fmt::Debug for CollectiveCache {
 /// Programs repeat a handful of collective operations in their inner loops.
 const SCHEDULES_MAX: usize = 8;
 
-/// More memory than this is given back to the system after each operation, in bytes.
-const SPARE_BYTES_MAX: usize = 64 * 1024;
+/// More memory than this is given back to the system after each operation, in bytes. Below it,
+/// clearing fresh memory for a reduction would take as long as the reduction.
+const SPARE_BYTES_MAX: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -47,8 +47,8 @@ pub(super) fn bcast(
     let bytes = buffer.len();
     let key = ScheduleKey::Bcast { root, bytes };
     let is_root = communicator.rank() == root;
-    let in_parts = moves_parts(&communicator.cache.schedule(member(communicator), key), bytes);
-    if buffer.is_contiguous() || !in_parts {
+    let in_parts = || moves_parts(&communicator.cache.schedule(member(communicator), key), bytes);
+    if buffer.is_contiguous() || !in_parts() {
         return prepare(communicator, key, receive_only(Blocks::bytes(buffer)));
     }
     let packed = Buffer::of_scratch(&communicator.cache.scratch(bytes), 0, bytes);
