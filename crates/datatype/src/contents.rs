@@ -7,6 +7,7 @@ use base::{Error, ErrorClass, Result};
 
 use crate::construction::{
     ArrayOrder, Construction, DistributedDimension, Distribution, DistributionArgument, Form,
+    SubarrayDimension,
 };
 use crate::datatype::Datatype;
 
@@ -171,11 +172,7 @@ fn list(datatype: &Datatype) -> Contents {
             blocks.iter().for_each(|block| list.datatype(&block.of));
         }
         Construction::Subarray { dimensions, order, of } => {
-            list.integer(ContentInteger::Value(dimensions.len() as i64));
-            dimensions.iter().for_each(|one| list.counts(&[one.size]));
-            dimensions.iter().for_each(|one| list.counts(&[one.subsize]));
-            dimensions.iter().for_each(|one| list.counts(&[one.start]));
-            list.integer(ContentInteger::Order(*order));
+            list.subarray(dimensions, *order);
             list.datatype(of);
         }
         Construction::Darray { size, rank, dimensions, order, of } => {
@@ -229,6 +226,14 @@ impl List {
 
     fn datatype(&mut self, datatype: &Arc<Datatype>) {
         self.contents.datatypes.push(Arc::clone(datatype));
+    }
+
+    fn subarray(&mut self, dimensions: &[SubarrayDimension], order: ArrayOrder) {
+        self.integer(ContentInteger::Value(dimensions.len() as i64));
+        dimensions.iter().for_each(|one| self.counts(&[one.size]));
+        dimensions.iter().for_each(|one| self.counts(&[one.subsize]));
+        dimensions.iter().for_each(|one| self.counts(&[one.start]));
+        self.integer(ContentInteger::Order(order));
     }
 
     fn darray(

@@ -26,6 +26,8 @@ pub struct Datatype {
     /// it: a duplicate, a resized one, an array in terms of vectors.
     base: Option<Arc<Datatype>>,
     geometry: Geometry,
+    /// How many datatypes stand between this one and the predefined ones, at most.
+    depth: usize,
     plan: OnceLock<Arc<Plan>>,
     committed: AtomicBool,
 }
@@ -35,7 +37,8 @@ impl Datatype {
     ///
     /// # Errors
     /// - class `Count` for a negative count, `Arg` for other values that the standard forbids;
-    /// - class `Arg` if size or bounds exceed 2^63-1 bytes.
+    /// - class `Arg` if size or bounds exceed 2^63-1 bytes;
+    /// - class `Type` if datatypes are nested more than 2,000 deep.
     pub fn create(construction: Construction, form: Form) -> Result<Arc<Datatype>> {
         validate(&construction)?;
         let base = base_of(&construction)?;
@@ -46,6 +49,7 @@ impl Datatype {
             _ => fortran::is_parameterized(&construction),
         };
         let datatype = Self {
+            depth: depth_of(&construction, base.as_ref())?,
             construction,
             form,
             base,
@@ -53,6 +57,9 @@ impl Datatype {
             plan: OnceLock::new(),
             committed: AtomicBool::new(committed),
         };
+        if datatype.depth.is_multiple_of(COMPILED_DEPTH) {
+            datatype.plan();
+        }
         Ok(Arc::new(datatype))
     }
 
@@ -204,6 +211,7 @@ static NAMED: LazyLock<Vec<Arc<Datatype>>> = LazyLock::new(|| {
             form: Form::Int,
             base: None,
             geometry,
+            depth: 0,
             plan: OnceLock::new(),
             committed: AtomicBool::new(true),
         };
@@ -254,6 +262,28 @@ fn geometry_of(construction: &Construction, base: Option<&Arc<Datatype>>) -> Res
         true
     });
     sum.finish()
+}
+
+/// Datatypes are walked and dropped level by level on the stack, so there is an end to nesting.
+const DEPTH_MAX: usize = 2000;
+
+/// At every so many levels the plan is made at once, so that no later commit goes deeper.
+const COMPILED_DEPTH: usize = 50;
+
+fn depth_of(construction: &Construction, base: Option<&Arc<Datatype>>) -> Result<usize> {
+    let mut depth = base.map_or(0, |base| base.depth + 1);
+    visit_blocks(construction, &mut |block| {
+        depth = depth.max(block.of.depth + 1);
+        true
+    });
+    if depth > DEPTH_MAX {
+        let detail = format!(
+            "datatypes are nested {depth} deep, and at most {DEPTH_MAX} levels are possible; build \
+             the datatype in fewer steps"
+        );
+        return Err(base::Error::new(base::ErrorClass::Type, detail));
+    }
+    Ok(depth)
 }
 
 #[cold]

@@ -113,6 +113,9 @@ impl Sum {
             return;
         }
         let part = block.of.geometry();
+        if part.data.is_none() && part.markers.is_none() {
+            return;
+        }
         // Two products of 64-bit factors each fit; only what is far too large is cut off here.
         let total = block.count.saturating_mul(block.length);
         self.size = self.size.saturating_add(total.saturating_mul(part.size as i128));
@@ -124,7 +127,7 @@ impl Sum {
             self.alignment = self.alignment.max(part.alignment);
             self.content = self.content.and(part.content);
         }
-        self.overflow |= reach.overflow;
+        self.overflow |= !reach.fits();
     }
 
     pub fn finish(self) -> Result<Geometry> {
@@ -177,6 +180,11 @@ impl Reach {
             high: high.saturating_add(block.displacement),
             overflow: false,
         }
+    }
+
+    /// Whether all shifts are addresses' distances, as whoever walks the blocks relies on.
+    fn fits(&self) -> bool {
+        !self.overflow && isize::try_from(self.low).is_ok() && isize::try_from(self.high).is_ok()
     }
 
     fn apply(&self, (low, high): (isize, isize)) -> (i128, i128) {

@@ -267,3 +267,29 @@ fn a_duplicate_of_a_predefined_type_is_not_predefined() {
     let duplicate = Datatype::create(Construction::Duplicate(Arc::clone(int)), Form::Int).unwrap();
     assert_eq!((duplicate.predefined(), duplicate.size()), (None, 4));
 }
+
+/// Whoever wraps a datatype again and again gets a deep one; it must not exhaust the stack.
+#[test]
+fn deep_datatypes_work_and_have_an_end() {
+    let int = named(Predefined::Int);
+    let mut plain = Arc::clone(int);
+    let mut growing = Arc::clone(int);
+    for _ in 0..1000 {
+        plain = Datatype::duplicate(&Datatype::contiguous(1, &plain).unwrap()).unwrap();
+        growing = Datatype::structure(vec![block(1, 0, int), block(1, 8, &growing)]).unwrap();
+        growing = Datatype::resized(0, 8, &growing).unwrap();
+    }
+    plain.commit();
+    assert!(plain.layout(3).is_none());
+    assert_eq!(class_of(Datatype::contiguous(1, &plain)), ErrorClass::Type);
+    growing.commit();
+    let size = growing.size();
+    assert_eq!(size, 4_004);
+    assert_eq!(growing.elements_in(size - 4), Some(1_000));
+    let mut places = Vec::new();
+    growing.layout(1).unwrap().segments(1, size - 8, 8, &mut |segment| {
+        places.push((segment.displacement, segment.length));
+        true
+    });
+    assert_eq!(places, [(7_992, 4), (8_000, 4)]);
+}
