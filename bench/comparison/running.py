@@ -129,13 +129,13 @@ def key_of(record: dict) -> tuple:
 
 @dataclass(frozen=True)
 class Sample:
-    """One figure of one round. `crossing_ns` is what a cache line needed from core to core,
-    the longer of before and after the run."""
+    """One figure of one round. `crossings_ns` is what a cache line needed from core to core
+    before and after the run; empty where there is one core."""
 
     min_us: float
     median_us: float
     ratio: float | None
-    crossing_ns: float | None
+    crossings_ns: tuple
 
 
 class Measurements:
@@ -148,15 +148,14 @@ class Measurements:
         self.failures = {}  # library name -> list of sentences
         self.crossings = {}  # library name -> list of nanoseconds
 
-    def add(self, library: Library, records: list, crossing_ns) -> None:
-        if crossing_ns is not None:
-            self.crossings.setdefault(library.name, []).append(crossing_ns)
+    def add(self, library: Library, records: list, crossings_ns: tuple) -> None:
+        self.crossings.setdefault(library.name, []).extend(crossings_ns)
         for record in records:
             if record["record"] == "result":
                 by_library = self.samples.setdefault(key_of(record), {})
                 by_library.setdefault(library.name, []).append(
                     Sample(record["min_us"], record["median_us"],
-                           record.get("ratio_to_contiguous"), crossing_ns))
+                           record.get("ratio_to_contiguous"), crossings_ns))
 
     def fail(self, library: Library, part: Part, error: Exception) -> None:
         sentence = f"{part.title}: {error}"
@@ -165,10 +164,12 @@ class Measurements:
         if sentence not in sentences:
             sentences.append(sentence)
 
-    def is_near(self, sample: Sample) -> bool:
-        """Whether the cores were as near to each other as they ever were (see crossing.c)."""
-        shortest = min((min(values) for values in self.crossings.values()), default=None)
-        return sample.crossing_ns is None or sample.crossing_ns <= NEAR_FACTOR * shortest
+    def is_near(self, sample: Sample):
+        """Whether the cores were as near to each other as they came in this run (see
+        crossing.c); None where that changed under way."""
+        shortest = min((min(values) for values in self.crossings.values() if values), default=0)
+        found = {crossing <= NEAR_FACTOR * shortest for crossing in sample.crossings_ns}
+        return None if len(found) > 1 else found != {False}
 
     def phases(self) -> list:
         """(title, measurements) for rounds with the cores as near as they came in this run,
@@ -190,9 +191,9 @@ class Measurements:
 
     def title(self, prefix: str) -> str:
         """How far apart the cores were, as a heading."""
-        crossings = [sample.crossing_ns for by_library in self.samples.values()
+        crossings = [crossing for by_library in self.samples.values()
                      for samples in by_library.values() for sample in samples
-                     if sample.crossing_ns is not None]
+                     for crossing in sample.crossings_ns]
         if not crossings:
             return "one core"
         return f"{prefix}a cache line crossed in {min(crossings):.0f} to {max(crossings):.0f} ns"
@@ -230,8 +231,8 @@ def measure_once(measurements: Measurements, library: Library, part: Part, cores
     if wants_transport:
         measurements.transports[library.name] = check_transport(records)
     # What came before a failure was verified as everything else, and counts.
-    crossing = max(before, after) if before is not None and after is not None else None
-    measurements.add(library, records, crossing)
+    crossings = tuple(value for value in (before, after) if value is not None)
+    measurements.add(library, records, crossings)
     if failure:
         raise LibraryError(failure)
 
