@@ -1,0 +1,38 @@
+# Two commands for everyone: `make demo` shows Combray at work, `make test` runs all that CI runs.
+# Both install first what the machine lacks (scripts/setup.sh).
+
+PREFIX ?= $(CURDIR)/build/prefix
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+.PHONY: help demo test build install bench clean
+
+help:
+	@echo 'make demo                 set up, build, run a C and a Python program on several processes'
+	@echo 'make test                 set up, build, run all tests (this is what CI does)'
+	@echo 'make build                build the release library and install it to build/prefix'
+	@echo 'make install PREFIX=DIR   the same, installed to DIR (which can be moved afterwards)'
+	@echo 'make bench                compare with MPICH, Open MPI and Intel MPI (installs them aside)'
+	@echo 'make clean                remove what was built'
+
+demo:
+	@scripts/setup.sh demo
+	@$(MAKE) --no-print-directory build
+	@scripts/demo.sh
+
+test:
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+build:
+	@scripts/setup.sh build
+	@scripts/install.sh '$(CURDIR)/build/prefix'
+
+install:
+	@scripts/setup.sh build
+	@scripts/install.sh '$(PREFIX)'
+
+bench: build
+	bench/compare --prefix '$(CURDIR)/build/prefix'
+
+clean:
+	rm -rf build target

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# The main job: unmodified C and Python MPI programs, run by the library in build/prefix.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+prefix=$PWD/build/prefix
+
+step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+
+mkdir -p build/demo
+step "1. A C program, compiled by Combray's mpicc: mpicc examples/hello.c -o hello"
+"$prefix/bin/mpicc" -O2 examples/hello.c -o build/demo/hello
+step "2. It runs as four processes: mpirun -n 4 ./hello"
+"$prefix/bin/mpirun" -n 4 build/demo/hello
+step "3. mpi4py, built from its source package for the MPI standard ABI"
+MPICC="$prefix/bin/mpicc" MPIEXEC="$prefix/bin/mpiexec" tests/mpi4py/run --build-only
+step "4. A Python program on three processes: mpirun -n 3 python examples/ring.py"
+"$prefix/bin/mpirun" -n 3 build/mpi4py/venv/bin/python examples/ring.py
+step "That was Combray. Your own programs: build/prefix/bin/mpicc and build/prefix/bin/mpirun"

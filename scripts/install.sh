@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Builds the release library and the command, and installs them: scripts/install.sh PREFIX
+# Nothing in the prefix names its own place, so it can be moved afterwards.
+set -euo pipefail
+if [ $# -ne 1 ]; then
+    echo "usage: scripts/install.sh PREFIX" >&2
+    exit 2
+fi
+cd "$(dirname "$0")/.."
+mkdir -p "$1"
+prefix=$(cd "$1" && pwd)
+target=${CARGO_TARGET_DIR:-target}
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+
+cargo build --release --package mpi-abi --package cli
+
+mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/doc/combray}
+# A new file in place of the old: a program that runs keeps the library that it has mapped.
+install_new() { install -m "$1" "$2" "$3.new" && mv -f "$3.new" "$3"; }
+install_new 755 "$target/release/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
+ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
+# Early programs of the standard ABI were linked with this name.
+ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
+install_new 755 "$target/release/combray" "$prefix/bin/combray"
+for name in mpicc mpicxx mpirun mpiexec; do
+    ln -sfn combray "$prefix/bin/$name"
+done
+install -m 644 crates/mpi-abi/include/mpi.h "$prefix/include/mpi.h"
+# The templates in packaging/ find their prefix from their own place; only the version is filled in.
+fill() { sed "s/@VERSION@/$version/g" "$1" >"$2"; }
+fill packaging/mpi.pc.in "$prefix/lib/pkgconfig/mpi.pc"
+fill packaging/combray.pc.in "$prefix/lib/pkgconfig/combray.pc"
+fill packaging/combray-config.cmake.in "$prefix/lib/cmake/combray/combray-config.cmake"
+fill packaging/combray-config-version.cmake.in "$prefix/lib/cmake/combray/combray-config-version.cmake"
+install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
+make --no-print-directory -s -B -C bench/programs MPICC="$prefix/bin/mpicc" OUT="$prefix/lib/combray/combray-bench"
+echo "Combray $version is installed in $prefix"

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Installs what the machine lacks, for a task: build, demo or test. Quick when nothing is missing.
+set -euo pipefail
+task=${1:-build}
+cd "$(dirname "$0")/.."
+export PATH="$HOME/.cargo/bin:$PATH"
+
+# The lowest Rust that builds Combray, as Cargo.toml says.
+rust_needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+version_at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
+
+missing=()
+has gcc || missing+=(gcc libc6-dev)
+has make || missing+=(make)
+if [ "$task" != build ]; then
+    python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
+    # mpi4py is built from source, which needs Python's headers.
+    python3 -c 'import os, sys, sysconfig
+sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null ||
+        missing+=(python3-dev)
+fi
+if [ "$task" = test ]; then
+    has g++ || missing+=(g++)
+    has cmake || missing+=(cmake)
+    has pkg-config || missing+=(pkg-config)
+    has readelf || missing+=(binutils)
+fi
+if [ ${#missing[@]} -gt 0 ]; then
+    echo "Installing Debian packages: ${missing[*]}"
+    as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! has sudo; then
+            echo "Please install these packages as root, then try again: apt-get install ${missing[*]}" >&2
+            exit 1
+        fi
+        as_root=(sudo)
+    fi
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}" >/dev/null
+fi
+
+rust_found=$(rustc --version 2>/dev/null | cut -d ' ' -f 2 || true)
+if [ -z "$rust_found" ] || ! version_at_least "$rust_found" "$rust_needed"; then
+    echo "Combray needs Rust $rust_needed or newer; this machine has ${rust_found:-none}."
+    if has rustup; then
+        rustup toolchain install stable --profile minimal --component rustfmt --component clippy
+    elif mkdir -p build && has curl && curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs -o build/rustup-init.sh; then
+        echo "Installing Rust with rustup, for this user, in ~/.cargo and ~/.rustup."
+        sh build/rustup-init.sh -y --profile minimal --component rustfmt --component clippy
+        rm -f build/rustup-init.sh
+    else
+        rm -f build/rustup-init.sh
+        echo "Debian 12's own Rust is too old. Please install Rust with rustup (https://rustup.rs)," >&2
+        echo "then try again." >&2
+        exit 1
+    fi
+fi
+
+# Hydra, the launcher of MPICH, starts a Combray program in one of the tests. (Debian's package of
+# the name "hydra" is another program.)
+if [ "$task" = test ] && [ ! -x build/hydra/bin/mpiexec.hydra ]; then
+    echo "Installing MPICH 5.0.2 from PyPI into build/hydra, for its launcher"
+    python3 -m venv build/hydra
+    build/hydra/bin/pip install -q --disable-pip-version-check mpich==5.0.2 ||
+        echo "No MPICH could be installed: the tests with Hydra will be skipped" >&2
+fi
