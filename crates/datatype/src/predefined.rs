@@ -196,7 +196,6 @@ impl Predefined {
     pub const fn external32_size(self) -> usize {
         match self {
             Predefined::Long | Predefined::UnsignedLong => 4,
-            Predefined::Bool | Predefined::CxxBool => 4,
             Predefined::Wchar => 2,
             _ => match self.kind() {
                 Pair(value, index) => value.external32_size() + index.external32_size(),

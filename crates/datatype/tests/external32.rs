@@ -41,7 +41,7 @@ fn representations_are_those_of_the_standard() {
     assert_eq!(external(Predefined::Int, &0x0102_0304_i32.to_le_bytes()), [1, 2, 3, 4]);
     assert_eq!(external(Predefined::Long, &(-2_i64).to_le_bytes()), [0xff, 0xff, 0xff, 0xfe]);
     assert_eq!(external(Predefined::Double, &1.0_f64.to_le_bytes()), 1.0_f64.to_be_bytes());
-    assert_eq!(external(Predefined::Bool, &[1, 0]), [0, 0, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(external(Predefined::Bool, &[1, 0, 9]), [1, 0, 1]);
     assert_eq!(external(Predefined::FortranLogical, &[0, 0, 7, 0]), [0, 0, 0, 1]);
     assert_eq!(external(Predefined::Wchar, &0x20ac_u32.to_le_bytes()), [0x20, 0xac]);
     assert_eq!(external(Predefined::Char, b"abc"), b"abc");
