@@ -87,7 +87,6 @@ impl Tables {
         self.functions.iter().find(|function| function.name == name)
     }
 
-
     /// Marks a function and its twins; those with the same number of parameters share one
     /// implementation.
     fn mark_implemented(&mut self, name: &str, module: &str, note: &str) -> Result<(), String> {

@@ -63,9 +63,7 @@ impl Context<'_> {
         let position = index + 1;
         let count = self.integer(index + 1);
         let (address_name, type_name) = (rust_name(address), rust_name(datatype));
-        let elements =
-            format!("Elements::new({position}, {address_name}.cast_mut(), {count}, {type_name})")
-                .replace(".cast_mut()", if address.constant { ".cast_mut()" } else { "" });
+        let elements = format!("Elements::new({position}, {address_name}, {count}, {type_name})");
         let resolved = match (self.module, address.constant) {
             ("point_to_point", true) => format!("call.unsafe_outgoing({elements})?"),
             // Sent from and received into: the implementation needs both.
@@ -87,14 +85,23 @@ impl Context<'_> {
             Shape::Value => self.value(index),
             Shape::Pointer => self.pointer(index)?,
             Shape::Array if parameter.is_integer() => {
-                let kind = if parameter.constant { "Integers" } else { "OutIntegers" };
-                format!("{kind}::{}({name}{})", self.width(index), cast(parameter))
+                let (kind, place) = match parameter.constant {
+                    true => ("Integers", "IntegerSource"),
+                    false => ("OutIntegers", "IntegerPlace"),
+                };
+                let (width, cast) = (self.width(index), cast(parameter));
+                format!("{kind}::new({position}, {place}::{width}({name}{cast}))")
             }
             Shape::Array if parameter.base == "MPI_Status" => format!("OutStatuses({name})"),
             Shape::Array if parameter.base == "char" => {
                 format!("call.unsafe_text({position}, {name})?")
             }
-            Shape::Array | Shape::Triplets | Shape::PointerPointer | Shape::Deep => name,
+            Shape::Array if parameter.constant => {
+                format!("HandleList::new({position}, {name})")
+            }
+            Shape::Array => format!("OutHandles::new({position}, {name})"),
+            Shape::Triplets => format!("Triplets::new({position}, {name})"),
+            Shape::PointerPointer | Shape::Deep => name,
         })
     }
 

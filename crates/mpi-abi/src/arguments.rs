@@ -1,0 +1,304 @@
+//! Checked arguments: what the generated entry points make of the program's raw ones.
+
+mod buffers;
+mod integers;
+mod outputs;
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::ErrorClass;
+use mpi::communicator::Communicator;
+use mpi::error_handler::ErrorHandler;
+use mpi::group::Group;
+use mpi::info::Info;
+use mpi::operation::Operation;
+use mpi::{Destination, Source};
+
+use crate::c::{self, Comm, Handle, Status};
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::{
+    MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_GROUP_EMPTY, MPI_INFO_ENV,
+    MPI_INFO_NULL, MPI_PROC_NULL,
+};
+use crate::handles::describe;
+use crate::predefined::type_of;
+
+pub use buffers::{Elements, TypeArgument, is_in_place};
+pub use integers::{
+    HandleList, IntegerPlace, IntegerSource, Integers, OutInteger, OutIntegers, Triplets,
+};
+pub use outputs::{Out, OutHandles, OutStatus, OutStatuses, OutText};
+
+/// An object together with the handle by which the program named it.
+#[derive(Clone, Debug)]
+pub struct Named<H, T> {
+    /// The handle.
+    pub handle: H,
+    /// The object.
+    pub object: T,
+}
+
+/// A communicator of the program.
+pub type KnownCommunicator = Named<Comm, Rc<Communicator>>;
+/// A datatype of the program.
+pub type KnownDatatype = Named<c::Datatype, Arc<datatype::Datatype>>;
+
+impl<H, T> Deref for Named<H, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.object
+    }
+}
+
+/// A function of the program, or one of the numbers that stand for predefined ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Callback(pub *const c_void);
+
+impl Call {
+    /// The communicator with this handle; errors of the call go to its error handler.
+    #[inline]
+    pub fn communicator(&self, position: usize, handle: Comm) -> Outcome<KnownCommunicator> {
+        let process = &self.library.process;
+        let object = match handle {
+            MPI_COMM_WORLD => Rc::clone(process.world()),
+            MPI_COMM_SELF => Rc::clone(process.alone()),
+            _ => match self.library.communicators.get(handle) {
+                Some(object) => object,
+                None => return Err(invalid(position, handle)),
+            },
+        };
+        self.blame(handle.raw());
+        Ok(Named { handle, object })
+    }
+
+    /// The datatype with this handle.
+    pub fn datatype(&self, position: usize, handle: c::Datatype) -> Outcome<KnownDatatype> {
+        let object = match self.library.predefined.named(handle) {
+            Some(named) => type_of(named),
+            None => match self.library.datatypes.get(handle) {
+                Some(object) => object,
+                None => return Err(invalid(position, handle)),
+            },
+        };
+        Ok(Named { handle, object })
+    }
+
+    /// The group with this handle.
+    pub fn group(&self, position: usize, handle: c::Group) -> Outcome<Rc<Group>> {
+        if handle == MPI_GROUP_EMPTY {
+            return Ok(Rc::clone(&self.library.predefined.empty_group));
+        }
+        self.library.groups.get(handle).ok_or_else(|| invalid(position, handle))
+    }
+
+    /// The operation with this handle.
+    pub fn operation(&self, position: usize, handle: c::Op) -> Outcome<Rc<Operation>> {
+        if let Some(operation) = self.library.predefined.operation(handle) {
+            return Ok(Rc::clone(operation));
+        }
+        self.library.operations.get(handle).ok_or_else(|| invalid(position, handle))
+    }
+
+    /// The info object with this handle.
+    pub fn info(&self, position: usize, handle: c::Info) -> Outcome<Rc<Info>> {
+        if handle == MPI_INFO_ENV {
+            return Ok(crate::calls::infos::environment(self));
+        }
+        self.library.infos.get(handle).ok_or_else(|| invalid(position, handle))
+    }
+
+    /// The info object with this handle, where the standard allows `MPI_INFO_NULL`.
+    pub fn optional_info(&self, position: usize, handle: c::Info) -> Outcome<Option<Rc<Info>>> {
+        if handle == MPI_INFO_NULL { Ok(None) } else { self.info(position, handle).map(Some) }
+    }
+
+    /// The error handler with this handle.
+    pub fn error_handler(
+        &self,
+        position: usize,
+        handle: c::Errhandler,
+    ) -> Outcome<Rc<ErrorHandler>> {
+        if let Some(handler) = self.library.predefined.error_handler(handle) {
+            return Ok(Rc::clone(handler));
+        }
+        self.library.error_handlers.get(handle).ok_or_else(|| invalid(position, handle))
+    }
+
+    /// To whom a message goes.
+    #[inline]
+    pub fn destination(
+        &self,
+        position: usize,
+        rank: c_int,
+        communicator: &Communicator,
+    ) -> Outcome<Destination> {
+        if (rank as u32) < communicator.size() && rank >= 0 {
+            Ok(Destination::Rank(rank as u32))
+        } else if rank == MPI_PROC_NULL {
+            Ok(Destination::Null)
+        } else {
+            Err(no_such_rank(position, ErrorClass::Rank, rank, communicator))
+        }
+    }
+
+    /// From whom a message comes.
+    #[inline]
+    pub fn source(
+        &self,
+        position: usize,
+        rank: c_int,
+        communicator: &Communicator,
+    ) -> Outcome<Source> {
+        if (rank as u32) < communicator.size() && rank >= 0 {
+            return Ok(Source::Rank(rank as u32));
+        }
+        match rank {
+            MPI_ANY_SOURCE => Ok(Source::Any),
+            MPI_PROC_NULL => Ok(Source::Null),
+            _ => Err(no_such_rank(position, ErrorClass::Rank, rank, communicator)),
+        }
+    }
+
+    /// The root of a collective operation.
+    #[inline]
+    pub fn root(&self, position: usize, rank: c_int, communicator: &Communicator) -> Outcome<u32> {
+        if (rank as u32) < communicator.size() && rank >= 0 {
+            return Ok(rank as u32);
+        }
+        Err(no_such_rank(position, ErrorClass::Root, rank, communicator))
+    }
+
+    /// The tag of a message that is sent.
+    #[inline]
+    pub fn send_tag(&self, position: usize, tag: c_int) -> Outcome<i32> {
+        if tag >= 0 { Ok(tag) } else { Err(wrong_tag(position, tag)) }
+    }
+
+    /// The tag of a message that is received; `None`: any.
+    #[inline]
+    pub fn receive_tag(&self, position: usize, tag: c_int) -> Outcome<Option<i32>> {
+        match tag {
+            0.. => Ok(Some(tag)),
+            MPI_ANY_TAG => Ok(None),
+            _ => Err(wrong_tag(position, tag)),
+        }
+    }
+
+    /// How many of something.
+    #[inline]
+    pub fn count(&self, position: usize, count: i64) -> Outcome<usize> {
+        usize::try_from(count).map_err(|_| negative_count(self, position, count))
+    }
+
+    /// A string of the program.
+    ///
+    /// # Safety
+    /// Unless null, `text` points to a string that ends with a zero byte and stays as it is during
+    /// the call.
+    pub unsafe fn text<'a>(&'a self, position: usize, text: *const c_char) -> Outcome<&'a [u8]> {
+        if text.is_null() {
+            return Err(null(position));
+        }
+        // SAFETY: the caller vouches for it.
+        Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
+    }
+
+    /// Where the call leaves a string.
+    ///
+    /// # Safety
+    /// Unless null, `text` points to as many bytes as the standard asks for with this argument.
+    pub unsafe fn out_text(&self, position: usize, text: *mut c_char) -> Outcome<OutText> {
+        // SAFETY: the caller vouches for it.
+        if text.is_null() { Err(null(position)) } else { Ok(unsafe { OutText::new(text) }) }
+    }
+
+    /// Where the call leaves a value.
+    ///
+    /// # Safety
+    /// Unless null, `place` may be read and written during the call.
+    #[inline]
+    pub unsafe fn out<T: Copy>(&self, position: usize, place: *mut T) -> Outcome<Out<T>> {
+        // SAFETY: the caller vouches for it.
+        if place.is_null() { Err(null(position)) } else { Ok(unsafe { Out::new(place) }) }
+    }
+
+    /// Where the call leaves an integer.
+    ///
+    /// # Safety
+    /// As for [`Call::out`].
+    #[inline]
+    pub unsafe fn out_integer(&self, position: usize, place: IntegerPlace) -> Outcome<OutInteger> {
+        // SAFETY: the caller vouches for it.
+        if place.is_null() { Err(null(position)) } else { Ok(unsafe { OutInteger::new(place) }) }
+    }
+
+    /// A status to read.
+    ///
+    /// # Safety
+    /// Unless null, `status` points to a status that stays as it is during the call.
+    pub unsafe fn status<'a>(
+        &'a self,
+        position: usize,
+        status: *const Status,
+    ) -> Outcome<&'a Status> {
+        // SAFETY: the caller vouches for it.
+        unsafe { status.as_ref() }.ok_or_else(|| null(position))
+    }
+}
+
+/// An argument whose handle names nothing.
+#[cold]
+pub fn invalid<H: Handle>(position: usize, handle: H) -> Failure {
+    Failure::argument(position, H::KIND.error_class(), describe(handle.raw(), H::KIND))
+}
+
+/// An argument that must not be a null pointer.
+#[cold]
+pub fn null(position: usize) -> Failure {
+    Failure::argument(position, ErrorClass::Arg, "is a null pointer")
+}
+
+#[cold]
+fn no_such_rank(
+    position: usize,
+    class: ErrorClass,
+    rank: c_int,
+    communicator: &Communicator,
+) -> Failure {
+    let shown = match rank {
+        MPI_ANY_SOURCE => "MPI_ANY_SOURCE (-1)".to_owned(),
+        MPI_PROC_NULL => "MPI_PROC_NULL (-3)".to_owned(),
+        _ => rank.to_string(),
+    };
+    let detail = match communicator.size() {
+        1 => format!("is {shown}, but the communicator has 1 process (rank 0)"),
+        size => format!(
+            "is {shown}, but the communicator has {size} processes (ranks 0 to {})",
+            size - 1
+        ),
+    };
+    Failure::argument(position, class, detail)
+}
+
+#[cold]
+fn wrong_tag(position: usize, tag: c_int) -> Failure {
+    let shown = match tag {
+        MPI_ANY_TAG => "MPI_ANY_TAG (-2)".to_owned(),
+        _ => tag.to_string(),
+    };
+    let detail = format!("is {shown}, but tags of messages are 0 to {}", c_int::MAX);
+    Failure::argument(position, ErrorClass::Tag, detail)
+}
+
+#[cold]
+fn negative_count(call: &Call, position: usize, count: i64) -> Failure {
+    let name = call.entry.parameters.get(position - 1).copied().unwrap_or_default();
+    let class = if matches!(name, "n" | "ndims") { ErrorClass::Arg } else { ErrorClass::Count };
+    Failure::argument(position, class, format!("is {count}, but must not be negative"))
+}

@@ -1,0 +1,142 @@
+//! The types of the C interface.
+
+use std::ffi::c_int;
+use std::fmt;
+
+use base::ErrorClass;
+
+/// The kinds of handles; the numbers are part of the handles' values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Comm = 1,
+    Datatype = 2,
+    Errhandler = 3,
+    Group = 4,
+    Info = 5,
+    Message = 6,
+    Op = 7,
+    Request = 8,
+    Session = 9,
+    Win = 10,
+    File = 11,
+}
+
+/// A handle: in C a pointer to an incomplete struct, in truth a number.
+pub trait Handle: Copy + Eq + fmt::Debug + 'static {
+    /// What it names.
+    const KIND: Kind;
+    /// The handle with this value.
+    fn from_raw(raw: usize) -> Self;
+    /// Its value.
+    fn raw(self) -> usize;
+}
+
+impl Kind {
+    /// The class of errors with such handles.
+    pub fn error_class(self) -> ErrorClass {
+        match self {
+            Kind::Comm => ErrorClass::Comm,
+            Kind::Datatype => ErrorClass::Type,
+            Kind::Errhandler => ErrorClass::Errhandler,
+            Kind::Group => ErrorClass::Group,
+            Kind::Info => ErrorClass::Info,
+            Kind::Message | Kind::Request => ErrorClass::Request,
+            Kind::Op => ErrorClass::Op,
+            Kind::Session => ErrorClass::Session,
+            Kind::Win => ErrorClass::Win,
+            Kind::File => ErrorClass::File,
+        }
+    }
+
+    /// What people call it.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Kind::Comm => "communicator",
+            Kind::Datatype => "datatype",
+            Kind::Errhandler => "error handler",
+            Kind::Group => "group",
+            Kind::Info => "info object",
+            Kind::Message => "message",
+            Kind::Op => "operation",
+            Kind::Request => "request",
+            Kind::Session => "session",
+            Kind::Win => "window",
+            Kind::File => "file",
+        }
+    }
+}
+
+macro_rules! handles {
+    ($($name:ident),*) => {$(
+        #[doc = concat!("`MPI_", stringify!($name), "`.")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(transparent)]
+        pub struct $name(pub usize);
+
+        impl Handle for $name {
+            const KIND: Kind = Kind::$name;
+
+            #[inline(always)]
+            fn from_raw(raw: usize) -> Self {
+                Self(raw)
+            }
+
+            #[inline(always)]
+            fn raw(self) -> usize {
+                self.0
+            }
+        }
+    )*};
+}
+
+handles!(Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Session, Win, File);
+
+/// `MPI_Status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Status {
+    /// `MPI_SOURCE`.
+    pub source: c_int,
+    /// `MPI_TAG`.
+    pub tag: c_int,
+    /// `MPI_ERROR`.
+    pub error: c_int,
+    /// `MPI_internal`: bytes of data in two halves, whether cancelled.
+    pub internal: [c_int; 5],
+}
+
+const _: () = assert!(size_of::<Status>() == 32);
+
+impl Status {
+    /// A status with the given envelope, of a message with `bytes` bytes.
+    #[inline]
+    pub fn new(source: c_int, tag: c_int, error: c_int, bytes: u64, cancelled: bool) -> Self {
+        let mut status = Self { source, tag, error, internal: [0; 5] };
+        status.set_bytes(bytes);
+        status.set_cancelled(cancelled);
+        status
+    }
+
+    /// The bytes of data in the message.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.internal[0] as u32) | u64::from(self.internal[1] as u32) << 32
+    }
+
+    /// Changes the bytes of data.
+    #[inline]
+    pub fn set_bytes(&mut self, bytes: u64) {
+        self.internal[0] = bytes as u32 as c_int;
+        self.internal[1] = (bytes >> 32) as c_int;
+    }
+
+    /// Whether the operation was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.internal[2] != 0
+    }
+
+    /// Changes whether the operation was cancelled.
+    #[inline]
+    pub fn set_cancelled(&mut self, cancelled: bool) {
+        self.internal[2] = cancelled.into();
+    }
+}

@@ -1,0 +1,59 @@
+//! Handles as integers for Fortran, and back (section 19.3.4 of the standard).
+
+use std::ffi::c_int;
+
+use crate::c::{
+    Comm, Datatype, Errhandler, File, Group, Handle, Info, Message, Op, Request, Session, Win,
+};
+use crate::handles::Table;
+use crate::library::library;
+
+macro_rules! conversions {
+    ($($to_int:ident, $from_int:ident: $handle:ident in $table:ident;)*) => {$(
+        #[doc = concat!("The integer of an `MPI_", stringify!($handle), "`.")]
+        pub fn $to_int(handle: $handle) -> c_int {
+            library().$table.to_int(handle)
+        }
+
+        #[doc = concat!("The `MPI_", stringify!($handle), "` of an integer.")]
+        pub fn $from_int(integer: c_int) -> $handle {
+            library().$table.from_int(integer)
+        }
+    )*};
+}
+
+conversions! {
+    comm_toint, comm_fromint: Comm in communicators;
+    errhandler_toint, errhandler_fromint: Errhandler in error_handlers;
+    group_toint, group_fromint: Group in groups;
+    info_toint, info_fromint: Info in infos;
+    message_toint, message_fromint: Message in messages_taken;
+    op_toint, op_fromint: Op in operations;
+    request_toint, request_fromint: Request in requests;
+    type_toint, type_fromint: Datatype in datatypes;
+}
+
+/// Kinds of which this version has predefined handles only.
+macro_rules! predefined_only {
+    ($($to_int:ident, $from_int:ident: $handle:ident;)*) => {$(
+        #[doc = concat!("The integer of an `MPI_", stringify!($handle), "`.")]
+        pub fn $to_int(handle: $handle) -> c_int {
+            none::<$handle>().to_int(handle)
+        }
+
+        #[doc = concat!("The `MPI_", stringify!($handle), "` of an integer.")]
+        pub fn $from_int(integer: c_int) -> $handle {
+            none::<$handle>().from_int(integer)
+        }
+    )*};
+}
+
+predefined_only! {
+    file_toint, file_fromint: File;
+    session_toint, session_fromint: Session;
+    win_toint, win_fromint: Win;
+}
+
+fn none<H: Handle>() -> Table<H, ()> {
+    Table::default()
+}

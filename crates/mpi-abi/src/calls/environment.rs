@@ -1,0 +1,163 @@
+//! Start, end and surroundings of the process (chapters 9 and 11 of the standard).
+
+use std::ffi::{c_char, c_double, c_int, c_void};
+use std::fs;
+use std::thread;
+
+use base::ErrorClass;
+use mpi::ThreadLevel;
+
+use crate::arguments::{KnownCommunicator, Out, OutInteger, OutText};
+use crate::entry::{self, Call};
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::*;
+use crate::library::library;
+
+/// The levels of thread support with their numbers, upwards.
+const LEVELS: [(c_int, ThreadLevel); 4] = [
+    (MPI_THREAD_SINGLE, ThreadLevel::Single),
+    (MPI_THREAD_FUNNELED, ThreadLevel::Funneled),
+    (MPI_THREAD_SERIALIZED, ThreadLevel::Serialized),
+    (MPI_THREAD_MULTIPLE, ThreadLevel::Multiple),
+];
+
+/// What `MPI_Get_library_version` tells.
+const LIBRARY_VERSION: &str =
+    concat!("Combray ", env!("CARGO_PKG_VERSION"), ", MPI 5.0 with its standard ABI");
+
+pub fn init(call: &Call, _argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Outcome<()> {
+    initialize(call, ThreadLevel::Single)
+}
+
+pub fn init_thread(
+    call: &Call,
+    _argc: *mut c_int,
+    _argv: *mut *mut *mut c_char,
+    required: c_int,
+    provided: Out<c_int>,
+) -> Outcome<()> {
+    let Some(&(number, level)) = LEVELS.iter().find(|(number, _)| *number >= required) else {
+        let detail = format!("is {required}, which is no level of thread support");
+        return Err(Failure::argument(3, ErrorClass::Arg, detail));
+    };
+    initialize(call, level)?;
+    provided.set(number);
+    Ok(())
+}
+
+fn initialize(call: &Call, level: ThreadLevel) -> Outcome<()> {
+    if entry::is_finalized() {
+        let detail = "was called after MPI_Finalize; MPI can be initialized only once";
+        return Err(Failure::new(ErrorClass::Other, detail));
+    }
+    let process = &call.library.process;
+    let complaints = process.initialize(level)?;
+    if process.rank() == 0 {
+        for complaint in complaints {
+            eprintln!("combray: {complaint}");
+        }
+    }
+    // Only one thread gets here: `initialize` succeeds once.
+    call.library.main_thread.get_or_init(|| thread::current().id());
+    entry::set_initialized(level);
+    Ok(())
+}
+
+pub fn initialized(_call: &Call, flag: Out<c_int>) -> Outcome<()> {
+    flag.set_flag(entry::is_initialized());
+    Ok(())
+}
+
+pub fn finalize(call: &Call) -> Outcome<()> {
+    let process = &call.library.process;
+    // Deleting the attributes of MPI_COMM_SELF is the first thing (section 11.4.3).
+    process.alone().attributes().delete_all(MPI_COMM_SELF.0 as u64)?;
+    process.finalize()?;
+    entry::set_finalized();
+    Ok(())
+}
+
+pub fn finalized(_call: &Call, flag: Out<c_int>) -> Outcome<()> {
+    flag.set_flag(entry::is_finalized());
+    Ok(())
+}
+
+pub fn abort(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> Outcome<()> {
+    let _ = comm;
+    let process = &call.library.process;
+    let message = format!(
+        "rank {} on {} called MPI_Abort with the error code {errorcode}",
+        process.rank(),
+        host_name()
+    );
+    eprintln!("combray: {message}");
+    process.abort(errorcode)
+}
+
+pub fn query_thread(call: &Call, provided: Out<c_int>) -> Outcome<()> {
+    let level = call.library.process.thread_level();
+    let found = LEVELS.iter().find(|(_, other)| *other == level);
+    provided.set(found.map_or(MPI_THREAD_SINGLE, |(number, _)| *number));
+    Ok(())
+}
+
+pub fn is_thread_main(call: &Call, flag: Out<c_int>) -> Outcome<()> {
+    flag.set_flag(call.library.main_thread.get() == Some(&thread::current().id()));
+    Ok(())
+}
+
+/// Seconds since some moment in the past.
+pub fn wtime() -> c_double {
+    library().process.elapsed_seconds()
+}
+
+/// The resolution of `MPI_Wtime`, in seconds: the system's clock counts nanoseconds.
+pub fn wtick() -> c_double {
+    1e-9
+}
+
+pub fn get_version(_call: &Call, version: Out<c_int>, subversion: Out<c_int>) -> Outcome<()> {
+    version.set(MPI_VERSION);
+    subversion.set(MPI_SUBVERSION);
+    Ok(())
+}
+
+pub fn get_library_version(_call: &Call, version: OutText, resultlen: Out<c_int>) -> Outcome<()> {
+    // SAFETY: the standard asks for MPI_MAX_LIBRARY_VERSION_STRING bytes.
+    let length =
+        unsafe { version.write(LIBRARY_VERSION.as_bytes(), MPI_MAX_LIBRARY_VERSION_STRING) };
+    resultlen.set(length as c_int);
+    Ok(())
+}
+
+pub fn get_processor_name(_call: &Call, name: OutText, resultlen: Out<c_int>) -> Outcome<()> {
+    // SAFETY: the standard asks for MPI_MAX_PROCESSOR_NAME bytes.
+    let length = unsafe { name.write(host_name().as_bytes(), MPI_MAX_PROCESSOR_NAME) };
+    resultlen.set(length as c_int);
+    Ok(())
+}
+
+/// The name of this machine.
+pub fn host_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname");
+    name.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+}
+
+pub fn pcontrol(_call: &Call, _level: c_int) -> Outcome<()> {
+    // For tools that stand before the library; nothing here listens to it (section 15.2.4).
+    Ok(())
+}
+
+pub fn get_address(_call: &Call, location: *const c_void, address: OutInteger) -> Outcome<()> {
+    address.set(location as i64)
+}
+
+/// `MPI_Aint_add`.
+pub fn aint_add(base: isize, displacement: isize) -> isize {
+    base.wrapping_add(displacement)
+}
+
+/// `MPI_Aint_diff`.
+pub fn aint_diff(first: isize, second: isize) -> isize {
+    first.wrapping_sub(second)
+}

@@ -1,0 +1,319 @@
+//! Point-to-point communication (chapter 3 of the standard).
+
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use base::ErrorClass;
+use memory::{Buffer, Scratch};
+use mpi::{Destination, SendMode, Source};
+
+use crate::arguments::{Elements, KnownCommunicator, Out, OutStatus, invalid};
+use crate::c::{Message, Request};
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::{MPI_MESSAGE_NO_PROC, MPI_MESSAGE_NULL};
+use crate::library::Library;
+
+use super::requests::{Pending, PendingRequest};
+use super::statuses::{report_status, to_c};
+
+macro_rules! sends {
+    ($($blocking:ident, $nonblocking:ident, $persistent:ident: $mode:ident;)*) => {$(
+        #[inline]
+        pub fn $blocking(
+            call: &Call,
+            buf: Buffer,
+            dest: Destination,
+            tag: i32,
+            comm: KnownCommunicator,
+        ) -> Outcome<()> {
+            let process = &call.library.process;
+            Ok(process.send(&comm, SendMode::$mode, dest, tag, buf)?)
+        }
+
+        #[inline]
+        pub fn $nonblocking(
+            call: &Call,
+            buf: Buffer,
+            dest: Destination,
+            tag: i32,
+            comm: KnownCommunicator,
+            request: Out<Request>,
+        ) -> Outcome<()> {
+            let process = &call.library.process;
+            let begun = process.isend(&comm, SendMode::$mode, dest, tag, buf)?;
+            hand_out(call, &comm, begun, request);
+            Ok(())
+        }
+
+        pub fn $persistent(
+            call: &Call,
+            buf: Buffer,
+            dest: Destination,
+            tag: i32,
+            comm: KnownCommunicator,
+            request: Out<Request>,
+        ) -> Outcome<()> {
+            let process = &call.library.process;
+            let prepared = process.send_init(&comm, SendMode::$mode, dest, tag, buf)?;
+            hand_out(call, &comm, prepared, request);
+            Ok(())
+        }
+    )*};
+}
+
+sends! {
+    send, isend, send_init: Standard;
+    ssend, issend, ssend_init: Synchronous;
+    bsend, ibsend, bsend_init: Buffered;
+    rsend, irsend, rsend_init: Ready;
+}
+
+#[inline]
+pub fn recv(
+    call: &Call,
+    buf: Buffer,
+    source: Source,
+    tag: Option<i32>,
+    comm: KnownCommunicator,
+    status: OutStatus,
+) -> Outcome<()> {
+    let received = call.library.process.receive(&comm, source, tag, buf)?;
+    report_status(received, status)
+}
+
+#[inline]
+pub fn irecv(
+    call: &Call,
+    buf: Buffer,
+    source: Source,
+    tag: Option<i32>,
+    comm: KnownCommunicator,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let begun = call.library.process.ireceive(&comm, source, tag, buf)?;
+    hand_out(call, &comm, begun, request);
+    Ok(())
+}
+
+pub fn recv_init(
+    call: &Call,
+    buf: Buffer,
+    source: Source,
+    tag: Option<i32>,
+    comm: KnownCommunicator,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let prepared = call.library.process.receive_init(&comm, source, tag, buf)?;
+    hand_out(call, &comm, prepared, request);
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn sendrecv(
+    call: &Call,
+    sendbuf: Buffer,
+    dest: Destination,
+    sendtag: i32,
+    recvbuf: Buffer,
+    source: Source,
+    recvtag: Option<i32>,
+    comm: KnownCommunicator,
+    status: OutStatus,
+) -> Outcome<()> {
+    let process = &call.library.process;
+    let send = (dest, sendtag, sendbuf);
+    let received = process.send_receive(&comm, send, (source, recvtag, recvbuf))?;
+    report_status(received, status)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn sendrecv_replace(
+    call: &Call,
+    buf: Elements,
+    dest: Destination,
+    sendtag: i32,
+    source: Source,
+    recvtag: Option<i32>,
+    comm: KnownCommunicator,
+    status: OutStatus,
+) -> Outcome<()> {
+    let (sent, received) = copy_and_original(call, buf)?;
+    sendrecv(call, sent, dest, sendtag, received, source, recvtag, comm, status)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn isendrecv(
+    call: &Call,
+    sendbuf: Buffer,
+    dest: Destination,
+    sendtag: i32,
+    recvbuf: Buffer,
+    source: Source,
+    recvtag: Option<i32>,
+    comm: KnownCommunicator,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let process = &call.library.process;
+    let mut receive = process.ireceive(&comm, source, recvtag, recvbuf)?;
+    match process.isend(&comm, SendMode::Standard, dest, sendtag, sendbuf) {
+        Ok(send) => {
+            let work = Pending::Both { send: Box::new(send), receive };
+            let pending = PendingRequest { communicator: comm.handle, work };
+            request.set(call.library.requests.insert(pending));
+            Ok(())
+        }
+        Err(error) => {
+            process.cancel(&mut receive)?;
+            process.wait(&mut receive);
+            Err(error.into())
+        }
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn isendrecv_replace(
+    call: &Call,
+    buf: Elements,
+    dest: Destination,
+    sendtag: i32,
+    source: Source,
+    recvtag: Option<i32>,
+    comm: KnownCommunicator,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let (sent, received) = copy_and_original(call, buf)?;
+    isendrecv(call, sent, dest, sendtag, received, source, recvtag, comm, request)
+}
+
+pub fn probe(
+    call: &Call,
+    source: Source,
+    tag: Option<i32>,
+    comm: KnownCommunicator,
+    status: OutStatus,
+) -> Outcome<()> {
+    status.set(to_c(&call.library.process.probe(&comm, source, tag)?));
+    Ok(())
+}
+
+pub fn iprobe(
+    call: &Call,
+    source: Source,
+    tag: Option<i32>,
+    comm: KnownCommunicator,
+    flag: Out<c_int>,
+    status: OutStatus,
+) -> Outcome<()> {
+    let found = call.library.process.iprobe(&comm, source, tag)?;
+    flag.set_flag(found.is_some());
+    if let Some(found) = found {
+        status.set(to_c(&found));
+    }
+    Ok(())
+}
+
+pub fn mprobe(
+    call: &Call,
+    source: Source,
+    tag: Option<i32>,
+    comm: KnownCommunicator,
+    message: Out<Message>,
+    status: OutStatus,
+) -> Outcome<()> {
+    let (taken, found) = call.library.process.mprobe(&comm, source, tag)?;
+    message.set(keep_message(call.library, &comm, source, taken));
+    status.set(to_c(&found));
+    Ok(())
+}
+
+pub fn improbe(
+    call: &Call,
+    source: Source,
+    tag: Option<i32>,
+    comm: KnownCommunicator,
+    flag: Out<c_int>,
+    message: Out<Message>,
+    status: OutStatus,
+) -> Outcome<()> {
+    let found = call.library.process.improbe(&comm, source, tag)?;
+    flag.set_flag(found.is_some());
+    if let Some((taken, found)) = found {
+        message.set(keep_message(call.library, &comm, source, taken));
+        status.set(to_c(&found));
+    }
+    Ok(())
+}
+
+pub fn mrecv(call: &Call, buf: Buffer, message: Out<Message>, status: OutStatus) -> Outcome<()> {
+    let Some((taken, _)) = take_message(call, message)? else {
+        return report_status(mpi::Status::OF_NULL, status);
+    };
+    report_status(call.library.process.receive_message(taken, buf), status)
+}
+
+pub fn imrecv(
+    call: &Call,
+    buf: Buffer,
+    message: Out<Message>,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let (work, communicator) = match take_message(call, message)? {
+        Some((taken, comm)) => (call.library.process.ireceive_message(taken, buf), comm),
+        None => (mpi::Request::Done(mpi::Status::OF_NULL), crate::c::Comm(0)),
+    };
+    let pending = PendingRequest { communicator, work: Pending::One(work) };
+    request.set(call.library.requests.insert(pending));
+    Ok(())
+}
+
+/// A message that a matched probe took, and the communicator it came in.
+pub type KeptMessage = (mpi::Message, crate::c::Comm);
+
+fn keep_message(
+    library: &Library,
+    comm: &KnownCommunicator,
+    source: Source,
+    message: mpi::Message,
+) -> Message {
+    if source == Source::Null {
+        return MPI_MESSAGE_NO_PROC;
+    }
+    library.messages_taken.insert((message, comm.handle))
+}
+
+/// The message of a handle, which becomes null; none for the message from no process.
+fn take_message(call: &Call, handle: Out<Message>) -> Outcome<Option<KeptMessage>> {
+    const POSITION: usize = 4;
+    let named = handle.value();
+    let kept = match named {
+        MPI_MESSAGE_NO_PROC => None,
+        _ => Some(
+            call.library.messages_taken.forget(named).ok_or_else(|| invalid(POSITION, named))?,
+        ),
+    };
+    if let Some((_, communicator)) = &kept {
+        call.blame(communicator.0);
+    }
+    handle.set(MPI_MESSAGE_NULL);
+    Ok(kept)
+}
+
+#[inline]
+fn hand_out(call: &Call, comm: &KnownCommunicator, work: mpi::Request, request: Out<Request>) {
+    let pending = PendingRequest { communicator: comm.handle, work: Pending::One(work) };
+    request.set(call.library.requests.insert(pending));
+}
+
+/// The buffer of a call that sends from where it receives into, preceded by a copy of its data.
+fn copy_and_original(call: &Call, elements: Elements) -> Outcome<(Buffer, Buffer)> {
+    // SAFETY: the program vouches for its memory until the operation is complete.
+    let original = unsafe { elements.buffer(call) }?;
+    let length = original.len();
+    if length > isize::MAX as usize {
+        return Err(Failure::new(ErrorClass::NoMem, "there is no memory for a copy of the data"));
+    }
+    let copy = Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
+    original.copy_to(&copy);
+    Ok((copy, original))
+}

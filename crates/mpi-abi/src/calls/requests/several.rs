@@ -1,0 +1,367 @@
+//! Several requests at once (section 3.7.5 of the standard).
+
+use std::ffi::c_int;
+
+use mpi::Status;
+
+use super::{peek, settle, take, unusable};
+use crate::arguments::{HandleList, Out, OutHandles, OutIntegers, OutStatus, OutStatuses};
+use crate::c::Request;
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS, MPI_UNDEFINED};
+use crate::report::code_of;
+
+use super::super::statuses::{report_status, to_c};
+
+/// The requests are the second argument of all calls here.
+const POSITION: usize = 2;
+
+/// What a request of a list is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Null or inactive: there is nothing to wait for.
+    Absent,
+    Underway,
+    Ready,
+}
+
+pub fn waitall(
+    call: &Call,
+    count: usize,
+    requests: OutHandles<Request>,
+    statuses: OutStatuses,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for so many requests.
+    let handles = unsafe { requests.slice(count) }?;
+    check(call, handles)?;
+    let mut report = Report::new(call, statuses);
+    for (index, handle) in handles.iter_mut().enumerate() {
+        if *handle == MPI_REQUEST_NULL {
+            report.tell(index, Status::EMPTY);
+            continue;
+        }
+        let mut pending = take(call, POSITION, *handle)?;
+        let status = pending.work.wait(&call.library.process);
+        *handle = settle(call, *handle, pending);
+        report.tell(index, status);
+    }
+    report.outcome(count)
+}
+
+pub fn testall(
+    call: &Call,
+    count: usize,
+    requests: OutHandles<Request>,
+    flag: Out<c_int>,
+    statuses: OutStatuses,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for so many requests.
+    let handles = unsafe { requests.slice(count) }?;
+    check(call, handles)?;
+    let all = || handles.iter().all(|handle| state(call, *handle) != State::Underway);
+    let ready = all() || {
+        call.library.process.progress();
+        all()
+    };
+    flag.set_flag(ready);
+    if !ready {
+        return Ok(());
+    }
+    let mut report = Report::new(call, statuses);
+    for (index, handle) in handles.iter_mut().enumerate() {
+        report.tell(index, complete(call, handle)?);
+    }
+    report.outcome(count)
+}
+
+pub fn waitany(
+    call: &Call,
+    count: usize,
+    requests: OutHandles<Request>,
+    indx: Out<c_int>,
+    status: OutStatus,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for so many requests.
+    let handles = unsafe { requests.slice(count) }?;
+    check(call, handles)?;
+    let mut found = Found::Nothing;
+    call.library.process.wait_until(&mut |_| {
+        found = first_ready(call, handles);
+        found != Found::Later
+    });
+    finish_any(call, handles, found, indx, status)
+}
+
+pub fn testany(
+    call: &Call,
+    count: usize,
+    requests: OutHandles<Request>,
+    indx: Out<c_int>,
+    flag: Out<c_int>,
+    status: OutStatus,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for so many requests.
+    let handles = unsafe { requests.slice(count) }?;
+    check(call, handles)?;
+    let mut found = first_ready(call, handles);
+    if found == Found::Later {
+        call.library.process.progress();
+        found = first_ready(call, handles);
+    }
+    flag.set_flag(found != Found::Later);
+    finish_any(call, handles, found, indx, status)
+}
+
+pub fn waitsome(
+    call: &Call,
+    incount: usize,
+    requests: OutHandles<Request>,
+    outcount: Out<c_int>,
+    indices: OutIntegers,
+    statuses: OutStatuses,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for so many requests.
+    let handles = unsafe { requests.slice(incount) }?;
+    check(call, handles)?;
+    call.library.process.wait_until(&mut |_| first_ready(call, handles) != Found::Later);
+    finish_some(call, handles, outcount, indices, statuses)
+}
+
+pub fn testsome(
+    call: &Call,
+    incount: usize,
+    requests: OutHandles<Request>,
+    outcount: Out<c_int>,
+    indices: OutIntegers,
+    statuses: OutStatuses,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for so many requests.
+    let handles = unsafe { requests.slice(incount) }?;
+    check(call, handles)?;
+    call.library.process.progress();
+    finish_some(call, handles, outcount, indices, statuses)
+}
+
+pub fn request_get_status_all(
+    call: &Call,
+    count: usize,
+    requests: HandleList<Request>,
+    flag: Out<c_int>,
+    statuses: OutStatuses,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for so many requests.
+    let handles = unsafe { requests.read(count) }?;
+    call.library.process.progress();
+    let found: Vec<Option<Status>> =
+        handles.iter().map(|handle| peek(call, POSITION, *handle)).collect::<Outcome<_>>()?;
+    let all: Option<Vec<Status>> = found.into_iter().collect();
+    flag.set_flag(all.is_some());
+    for (index, status) in all.into_iter().flatten().enumerate() {
+        // SAFETY: the program vouches for as many statuses as requests.
+        unsafe { statuses.at(index) }.set(to_c(&status));
+    }
+    Ok(())
+}
+
+pub fn request_get_status_any(
+    call: &Call,
+    count: usize,
+    requests: HandleList<Request>,
+    indx: Out<c_int>,
+    flag: Out<c_int>,
+    status: OutStatus,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for so many requests.
+    let handles = unsafe { requests.read(count) }?;
+    check(call, &handles)?;
+    call.library.process.progress();
+    let found = first_ready(call, &handles);
+    flag.set_flag(found != Found::Later);
+    let (index, told) = match found {
+        Found::Later => return Ok(()),
+        Found::Nothing => (MPI_UNDEFINED, Status::EMPTY),
+        Found::At(index) => {
+            let told = peek(call, POSITION, handles[index])?;
+            (index as c_int, told.unwrap_or(Status::EMPTY))
+        }
+    };
+    indx.set(index);
+    status.set(to_c(&told));
+    Ok(())
+}
+
+pub fn request_get_status_some(
+    call: &Call,
+    incount: usize,
+    requests: HandleList<Request>,
+    outcount: Out<c_int>,
+    indices: OutIntegers,
+    statuses: OutStatuses,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for so many requests.
+    let handles = unsafe { requests.read(incount) }?;
+    check(call, &handles)?;
+    call.library.process.progress();
+    let Some(ready) = ready_ones(call, &handles) else {
+        outcount.set(MPI_UNDEFINED);
+        return Ok(());
+    };
+    for (position, index) in ready.iter().enumerate() {
+        let status = peek(call, POSITION, handles[*index])?.unwrap_or(Status::EMPTY);
+        // SAFETY: the program vouches for as many statuses as requests.
+        unsafe { statuses.at(position) }.set(to_c(&status));
+    }
+    outcount.set(ready.len() as c_int);
+    // SAFETY: the program vouches for as many indices as requests.
+    unsafe { indices.write(ready.iter().map(|index| *index as i64)) }
+}
+
+/// The first request of a list that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// All are null or inactive.
+    Nothing,
+    /// Some are underway, none is complete.
+    Later,
+    At(usize),
+}
+
+fn first_ready(call: &Call, handles: &[Request]) -> Found {
+    let mut found = Found::Nothing;
+    for (index, handle) in handles.iter().enumerate() {
+        match state(call, *handle) {
+            State::Absent => {}
+            State::Underway => found = Found::Later,
+            State::Ready => return Found::At(index),
+        }
+    }
+    found
+}
+
+/// All requests that are complete, by index; none if all are null or inactive.
+fn ready_ones(call: &Call, handles: &[Request]) -> Option<Vec<usize>> {
+    let states: Vec<State> = handles.iter().map(|handle| state(call, *handle)).collect();
+    let ready = |(index, state): (usize, &State)| (*state == State::Ready).then_some(index);
+    let any = states.iter().any(|state| *state != State::Absent);
+    any.then(|| states.iter().enumerate().filter_map(ready).collect())
+}
+
+fn finish_any(
+    call: &Call,
+    handles: &mut [Request],
+    found: Found,
+    indx: Out<c_int>,
+    status: OutStatus,
+) -> Outcome<()> {
+    match found {
+        Found::Later => {
+            indx.set(MPI_UNDEFINED);
+            Ok(())
+        }
+        Found::Nothing => {
+            indx.set(MPI_UNDEFINED);
+            status.set(to_c(&Status::EMPTY));
+            Ok(())
+        }
+        Found::At(index) => {
+            indx.set(index as c_int);
+            report_status(complete(call, &mut handles[index])?, status)
+        }
+    }
+}
+
+fn finish_some(
+    call: &Call,
+    handles: &mut [Request],
+    outcount: Out<c_int>,
+    indices: OutIntegers,
+    statuses: OutStatuses,
+) -> Outcome<()> {
+    let Some(ready) = ready_ones(call, handles) else {
+        outcount.set(MPI_UNDEFINED);
+        return Ok(());
+    };
+    let mut report = Report::new(call, statuses);
+    for (position, index) in ready.iter().enumerate() {
+        report.tell(position, complete(call, &mut handles[*index])?);
+    }
+    outcount.set(ready.len() as c_int);
+    // SAFETY: the program vouches for as many indices as requests.
+    unsafe { indices.write(ready.iter().map(|index| *index as i64)) }?;
+    report.outcome(ready.len())
+}
+
+/// Takes the status of a request that is complete, null or inactive.
+fn complete(call: &Call, handle: &mut Request) -> Outcome<Status> {
+    if *handle == MPI_REQUEST_NULL {
+        return Ok(Status::EMPTY);
+    }
+    let mut pending = take(call, POSITION, *handle)?;
+    let status = pending.work.take_status(&call.library.process);
+    *handle = settle(call, *handle, pending);
+    Ok(status)
+}
+
+fn state(call: &Call, handle: Request) -> State {
+    let process = &call.library.process;
+    let found = call.library.requests.with(handle, |pending| {
+        if pending.work.is_inactive() {
+            State::Absent
+        } else if pending.work.is_ready(process) {
+            State::Ready
+        } else {
+            State::Underway
+        }
+    });
+    found.unwrap_or(State::Absent)
+}
+
+/// Whether all handles name requests, before any of them is touched.
+fn check(call: &Call, handles: &[Request]) -> Outcome<()> {
+    for handle in handles {
+        if *handle != MPI_REQUEST_NULL {
+            let communicator = call.library.requests.with(*handle, |pending| pending.communicator);
+            match communicator {
+                Some(communicator) => call.blame(communicator.0),
+                None => return Err(unusable(call, POSITION, *handle)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Statuses for the program, and whether any of them tells an error.
+struct Report<'a> {
+    call: &'a Call,
+    statuses: OutStatuses,
+    /// Positions and codes of errors.
+    errors: Vec<(usize, c_int)>,
+}
+
+impl<'a> Report<'a> {
+    fn new(call: &'a Call, statuses: OutStatuses) -> Self {
+        Self { call, statuses, errors: Vec::new() }
+    }
+
+    #[inline]
+    fn tell(&mut self, index: usize, status: Status) {
+        // SAFETY: the program vouches for as many statuses as requests.
+        unsafe { self.statuses.at(index) }.set(to_c(&status));
+        if let Some(error) = status.error {
+            self.errors.push((index, code_of(self.call, error.into())));
+        }
+    }
+
+    /// With an error anywhere, the error fields of all `count` statuses are set (section 3.7.5).
+    fn outcome(self, count: usize) -> Outcome<()> {
+        let Some(&(_, first)) = self.errors.first() else { return Ok(()) };
+        for index in 0..count {
+            let own = self.errors.iter().find(|(at, _)| *at == index);
+            let code = own.map_or(MPI_SUCCESS, |(_, code)| *code);
+            // SAFETY: the program vouches for as many statuses as requests.
+            unsafe { self.statuses.set_error(index, code) };
+        }
+        Err(Failure::in_status(first))
+    }
+}

@@ -1,0 +1,130 @@
+//! Statuses (sections 3.2.5, 5.1.11 and 13.3 of the standard).
+
+use std::ffi::c_int;
+
+use mpi::Source;
+
+use crate::arguments::{KnownDatatype, Out, OutInteger, OutStatus};
+use crate::c::Status;
+use crate::entry::Call;
+use crate::failure::Outcome;
+use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, MPI_SUCCESS};
+
+/// A status as the program sees it; the error field is success.
+#[inline]
+pub fn to_c(status: &mpi::Status) -> Status {
+    let source = match status.source {
+        Source::Rank(rank) => rank as c_int,
+        Source::Any => MPI_ANY_SOURCE,
+        Source::Null => MPI_PROC_NULL,
+    };
+    let tag = status.tag.unwrap_or(MPI_ANY_TAG);
+    Status::new(source, tag, MPI_SUCCESS, status.bytes, status.cancelled)
+}
+
+/// Tells the program the status of its one operation, and the error as the outcome of the call.
+#[inline]
+pub fn report_status(status: mpi::Status, place: OutStatus) -> Outcome<()> {
+    if !place.is_ignored() {
+        place.set(to_c(&status));
+    }
+    match status.error {
+        None => Ok(()),
+        Some(error) => Err(error.into()),
+    }
+}
+
+pub fn get_count(
+    _call: &Call,
+    status: &Status,
+    datatype: KnownDatatype,
+    count: OutInteger,
+) -> Outcome<()> {
+    let counted = datatype.count_in(status.bytes() as usize);
+    count.set_or_undefined(counted.map(|counted| counted as i64));
+    Ok(())
+}
+
+pub fn get_elements(
+    _call: &Call,
+    status: &Status,
+    datatype: KnownDatatype,
+    count: OutInteger,
+) -> Outcome<()> {
+    let counted = datatype.elements_in(status.bytes() as usize);
+    count.set_or_undefined(counted.map(|counted| counted as i64));
+    Ok(())
+}
+
+pub fn status_set_elements(
+    _call: &Call,
+    status: Out<Status>,
+    datatype: KnownDatatype,
+    count: usize,
+) -> Outcome<()> {
+    let mut changed = status.value();
+    changed.set_bytes(bytes_of_elements(&datatype, count)?);
+    status.set(changed);
+    Ok(())
+}
+
+/// The bytes that so many basic elements of a datatype take.
+fn bytes_of_elements(datatype: &datatype::Datatype, count: usize) -> Outcome<u64> {
+    let whole = datatype.element_count();
+    if whole == 0 {
+        return Ok(0);
+    }
+    let mut bytes = datatype.packed_size(count / whole)?;
+    let mut rest = count % whole;
+    if rest > 0 {
+        datatype.basic_elements(1, &mut |named, elements| {
+            let taken = elements.min(rest);
+            bytes += taken * named.size();
+            rest -= taken;
+            rest > 0
+        });
+    }
+    Ok(bytes as u64)
+}
+
+pub fn status_set_cancelled(_call: &Call, status: Out<Status>, flag: c_int) -> Outcome<()> {
+    let mut changed = status.value();
+    changed.set_cancelled(flag != 0);
+    status.set(changed);
+    Ok(())
+}
+
+pub fn test_cancelled(_call: &Call, status: &Status, flag: Out<c_int>) -> Outcome<()> {
+    flag.set_flag(status.is_cancelled());
+    Ok(())
+}
+
+pub fn status_get_source(_call: &Call, status: &Status, source: Out<c_int>) -> Outcome<()> {
+    source.set(status.source);
+    Ok(())
+}
+
+pub fn status_get_tag(_call: &Call, status: &Status, tag: Out<c_int>) -> Outcome<()> {
+    tag.set(status.tag);
+    Ok(())
+}
+
+pub fn status_get_error(_call: &Call, status: &Status, error: Out<c_int>) -> Outcome<()> {
+    error.set(status.error);
+    Ok(())
+}
+
+pub fn status_set_source(_call: &Call, status: Out<Status>, source: c_int) -> Outcome<()> {
+    status.set(Status { source, ..status.value() });
+    Ok(())
+}
+
+pub fn status_set_tag(_call: &Call, status: Out<Status>, tag: c_int) -> Outcome<()> {
+    status.set(Status { tag, ..status.value() });
+    Ok(())
+}
+
+pub fn status_set_error(_call: &Call, status: Out<Status>, error: c_int) -> Outcome<()> {
+    status.set(Status { error, ..status.value() });
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Error codes: the class in the low bits, and which message belongs to the code in the upper ones.
+//!
+//! A code is one of three kinds, told apart by its value alone:
+//! - a class of the standard, at most `MPI_ERR_LASTCODE` (14 bits);
+//! - a class or code that the program added, from there to 2^30;
+//! - bit 30, 16 bits that count the errors of the process, and a class in 14 bits. The messages of
+//!   the last errors are kept, so that `MPI_Error_string` can tell what exactly was wrong.
+
+use std::cell::RefCell;
+use std::ffi::c_int;
+use std::rc::Rc;
+
+use base::ErrorClass;
+
+use crate::generated::constants::MPI_ERR_LASTCODE;
+use crate::generated::errors::code_of_class;
+
+/// How many messages are kept.
+const MESSAGES_MAX: usize = 256;
+
+const CLASS_BITS: u32 = 14;
+const SEQUENCE_BITS: u32 = 16;
+const DETAILED: c_int = 1 << (CLASS_BITS + SEQUENCE_BITS);
+
+const _: () = assert!(MPI_ERR_LASTCODE == (1 << CLASS_BITS) - 1);
+
+/// The messages of the last errors.
+#[derive(Debug, Default)]
+pub struct Messages {
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sequence: u16,
+    /// Code and message, at the position that the code's sequence number tells.
+    kept: Vec<Option<(c_int, Rc<str>)>>,
+}
+
+impl Messages {
+    /// Keeps a message, and returns the code by which it is found again.
+    pub fn keep(&self, class: ErrorClass, message: &str) -> c_int {
+        if let ErrorClass::Added(code) = class {
+            return code;
+        }
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let sequence = state.sequence;
+        state.sequence = sequence.wrapping_add(1);
+        state.kept.resize(MESSAGES_MAX, None);
+        let code = DETAILED | c_int::from(sequence) << CLASS_BITS | code_of_class(class);
+        state.kept[position(code)] = Some((code, message.into()));
+        code
+    }
+
+    /// The message of a code, unless too many came after it.
+    pub fn message(&self, code: c_int) -> Option<Rc<str>> {
+        if !is_detailed(code) {
+            return None;
+        }
+        let state = self.state.borrow();
+        let kept = state.kept.get(position(code))?.as_ref();
+        kept.filter(|(of, _)| *of == code).map(|(_, message)| Rc::clone(message))
+    }
+}
+
+/// The class of a code that is not one that the program added.
+pub fn class_of(code: c_int) -> c_int {
+    if is_detailed(code) { code & MPI_ERR_LASTCODE } else { code }
+}
+
+fn is_detailed(code: c_int) -> bool {
+    code & DETAILED != 0 && code > 0
+}
+
+fn position(code: c_int) -> usize {
+    (code >> CLASS_BITS) as usize % MESSAGES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generated::errors::{class_of_code, text_of_class};
+
+    #[test]
+    fn every_class_survives_the_way_to_a_code_and_back() {
+        let messages = Messages::default();
+        for &class in ErrorClass::ALL {
+            let number = code_of_class(class);
+            assert_eq!(class_of_code(number), Some(class));
+            assert!(text_of_class(number).unwrap().starts_with(class.name()));
+            assert_eq!(class_of(number), number);
+            let code = messages.keep(class, class.name());
+            assert!(code > MPI_ERR_LASTCODE);
+            assert_eq!(class_of(code), number);
+            assert_eq!(messages.message(code).as_deref(), Some(class.name()));
+        }
+        assert_eq!(messages.keep(ErrorClass::Added(20000), "x"), 20000);
+        assert_eq!(class_of(20000), 20000);
+    }
+
+    #[test]
+    fn only_the_last_messages_are_kept() {
+        let messages = Messages::default();
+        let first = messages.keep(ErrorClass::Rank, "first");
+        for _ in 0..MESSAGES_MAX - 1 {
+            messages.keep(ErrorClass::Tag, "later");
+        }
+        assert_eq!(messages.message(first).as_deref(), Some("first"));
+        let last = messages.keep(ErrorClass::Rank, "last");
+        assert_eq!(messages.message(first), None);
+        assert_eq!(messages.message(last).as_deref(), Some("last"));
+        for _ in 0..1 << SEQUENCE_BITS {
+            assert!(messages.keep(ErrorClass::Count, "many") > 0);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What every call passes on its way in and out.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use base::ErrorClass;
+use mpi::ThreadLevel;
+
+use crate::c::{Comm, Handle};
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::MPI_SUCCESS;
+use crate::library::{Library, library};
+use crate::report;
+
+/// A function of the C interface.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name, such as `MPI_Send`.
+    pub name: &'static str,
+    /// The names of its parameters.
+    pub parameters: &'static [&'static str],
+}
+
+/// One call of a function.
+pub struct Call {
+    /// The function.
+    pub entry: &'static Entry,
+    /// Where everything is.
+    pub library: &'static Library,
+    /// The communicator whose error handler hears of errors; 0: none yet.
+    blamed: Cell<usize>,
+}
+
+/// Where the process is between start and end, and whether calls must take the lock.
+static PHASE: AtomicU32 = AtomicU32::new(0);
+
+const INITIALIZED: u32 = 1;
+const FINALIZED: u32 = 2;
+const LOCKED: u32 = 4;
+
+/// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`.
+#[inline(always)]
+pub fn enter(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+    let phase = PHASE.load(Ordering::Relaxed);
+    let mut guard = None;
+    if phase != INITIALIZED {
+        match admit(entry, phase) {
+            Ok(admission) => guard = admission,
+            Err(code) => return code,
+        }
+    }
+    let code = run(entry, body);
+    drop(guard);
+    code
+}
+
+/// Runs a call that is allowed at any time.
+#[inline]
+pub fn enter_any_time(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+    let _guard = (PHASE.load(Ordering::Relaxed) != INITIALIZED).then(Guard::lock);
+    run(entry, body)
+}
+
+/// A call of a function that this version does not have.
+#[cold]
+pub fn unsupported(entry: &'static Entry, communicator: Option<Comm>) -> c_int {
+    enter_any_time(entry, |call| {
+        call.blame(communicator.map_or(0, Handle::raw));
+        let detail = concat!(
+            "is not implemented in this version of Combray (",
+            env!("CARGO_PKG_VERSION"),
+            "); `combray info --unsupported` lists all such functions"
+        );
+        Err(Failure::new(ErrorClass::UnsupportedOperation, detail))
+    })
+}
+
+#[inline(always)]
+fn run(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+    let call = Call { entry, library: library(), blamed: Cell::new(0) };
+    match body(&call) {
+        Ok(()) => MPI_SUCCESS,
+        Err(failure) => report::fail(&call, failure),
+    }
+}
+
+/// The lock, or why the call may not go on.
+#[cold]
+fn admit(entry: &'static Entry, phase: u32) -> Result<Option<Guard>, c_int> {
+    if phase == INITIALIZED | LOCKED {
+        return Ok(Some(Guard::lock()));
+    }
+    let call = Call { entry, library: library(), blamed: Cell::new(0) };
+    let when = if phase & FINALIZED != 0 { "after MPI_Finalize" } else { "before MPI_Init" };
+    let detail = format!("was called {when}, which the standard does not allow");
+    let _guard = Guard::lock();
+    Err(report::fail(&call, Failure::new(ErrorClass::Other, detail)))
+}
+
+/// Holds the lock of the process.
+struct Guard;
+
+impl Guard {
+    fn lock() -> Self {
+        library().process.lock().lock();
+        Self
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        library().process.lock().unlock();
+    }
+}
+
+impl Call {
+    /// Errors from here on go to the error handler of this communicator, unless another one was
+    /// named before.
+    #[inline]
+    pub fn blame(&self, communicator: usize) {
+        if self.blamed.get() == 0 {
+            self.blamed.set(communicator);
+        }
+    }
+
+    /// The communicator whose error handler hears of an error.
+    pub fn blamed(&self) -> Option<Comm> {
+        Some(Comm::from_raw(self.blamed.get())).filter(|handle| handle.raw() != 0)
+    }
+}
+
+/// From now on calls that need an initialized library are let in.
+pub fn set_initialized(level: ThreadLevel) {
+    let lock = if level == ThreadLevel::Multiple { LOCKED } else { 0 };
+    PHASE.store(INITIALIZED | lock, Ordering::Release);
+}
+
+/// From now on calls that need an initialized library are refused.
+pub fn set_finalized() {
+    PHASE.store(INITIALIZED | FINALIZED | LOCKED, Ordering::Release);
+}
+
+/// Whether `MPI_Init` has returned, ever.
+pub fn is_initialized() -> bool {
+    PHASE.load(Ordering::Acquire) & INITIALIZED != 0
+}
+
+/// Whether `MPI_Finalize` has returned.
+pub fn is_finalized() -> bool {
+    PHASE.load(Ordering::Acquire) & FINALIZED != 0
+}

@@ -1,0 +1,68 @@
+//! What a call that failed says.
+
+use std::borrow::Cow;
+use std::ffi::c_int;
+
+use base::{Error, ErrorClass};
+
+/// The result of a step of a call.
+pub type Outcome<T> = Result<T, Failure>;
+
+/// Why a call failed. Small, so that the way of success stays short.
+#[derive(Debug)]
+pub struct Failure(Box<Reason>);
+
+/// What is known about a failure.
+#[derive(Debug)]
+pub enum Reason {
+    /// An operation failed.
+    Operation(Error),
+    /// An argument is wrong: its position, counted from 1, and what it is ("is 7, but…").
+    Argument(usize, Error),
+    /// The code to return, as it is: its message is known already, or it needs none.
+    Code(c_int),
+    /// The errors are in the statuses; the code of the first one.
+    InStatus(c_int),
+}
+
+impl Failure {
+    /// The argument at `position`, counted from 1, is wrong; `detail` follows its name.
+    #[cold]
+    pub fn argument(
+        position: usize,
+        class: ErrorClass,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self(Box::new(Reason::Argument(position, Error::new(class, detail))))
+    }
+
+    /// The call failed with this class.
+    #[cold]
+    pub fn new(class: ErrorClass, detail: impl Into<Cow<'static, str>>) -> Self {
+        Error::new(class, detail).into()
+    }
+
+    /// The call returns this code.
+    #[cold]
+    pub fn code(code: c_int) -> Self {
+        Self(Box::new(Reason::Code(code)))
+    }
+
+    /// The call returns `MPI_ERR_IN_STATUS`; `first` is the first error in the statuses.
+    #[cold]
+    pub fn in_status(first: c_int) -> Self {
+        Self(Box::new(Reason::InStatus(first)))
+    }
+
+    /// Why.
+    pub fn reason(self) -> Reason {
+        *self.0
+    }
+}
+
+impl From<Error> for Failure {
+    #[cold]
+    fn from(error: Error) -> Self {
+        Self(Box::new(Reason::Operation(error)))
+    }
+}

@@ -1,0 +1,278 @@
+//! From handles to objects: tables with generations.
+//!
+//! A handle of ours is generation (32 bits, at least 1), kind (4 bits), index (28 bits). Freeing an
+//! object changes the generation of its place, so that a handle that outlived its object is found
+//! out, also when the place is taken again. Values under 0x1000 are the predefined handles.
+
+use std::cell::RefCell;
+use std::ffi::c_int;
+use std::marker::PhantomData;
+
+use crate::c::{Handle, Kind};
+use crate::generated::constants::HANDLE_NAMES;
+
+/// Handles below this are predefined.
+pub const PREDEFINED_END: usize = 0x1000;
+
+const INDEX_BITS: u32 = 28;
+const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;
+
+/// In the integer form: a mark, the low bits of the generation, the index.
+const INTEGER_MARK: c_int = 1 << 30;
+const INTEGER_INDEX_BITS: u32 = 24;
+const INTEGER_GENERATION_MASK: u32 = 0x3f;
+
+/// Objects of one kind, by handle. Adding, finding and removing take constant time, and no memory
+/// unless the table grows.
+#[derive(Debug)]
+pub struct Table<H, T> {
+    state: RefCell<State<T>>,
+    kind: PhantomData<H>,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    places: Vec<Place<T>>,
+    /// The place that was freed last; it knows the next one.
+    free: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Place<T> {
+    generation: u32,
+    content: Content<T>,
+}
+
+#[derive(Debug)]
+enum Content<T> {
+    Free {
+        next: Option<u32>,
+    },
+    /// Its object is in use by a call, and will come back.
+    Away,
+    Object(T),
+}
+
+impl<H, T> Default for Table<H, T> {
+    fn default() -> Self {
+        let state = State { places: Vec::new(), free: None };
+        Self { state: RefCell::new(state), kind: PhantomData }
+    }
+}
+
+impl<H: Handle, T> Table<H, T> {
+    /// Adds an object; its handle.
+    #[inline]
+    pub fn insert(&self, object: T) -> H {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        if let Some(index) = state.free {
+            let place = &mut state.places[index as usize];
+            let Content::Free { next } = place.content else {
+                unreachable!("the list holds free places")
+            };
+            state.free = next;
+            place.content = Content::Object(object);
+            return handle(index as usize, place.generation);
+        }
+        let index = state.places.len();
+        assert!(index <= INDEX_MASK, "2^28 {}s at once are too many", H::KIND.noun());
+        state.places.push(Place { generation: 1, content: Content::Object(object) });
+        handle(index, 1)
+    }
+
+    /// What `look` finds in the object; `None` if the handle names none.
+    #[inline]
+    pub fn with<R>(&self, handle: H, look: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let mut state = self.state.borrow_mut();
+        match state.place(handle)?.content {
+            Content::Object(ref mut object) => Some(look(object)),
+            _ => None,
+        }
+    }
+
+    /// Takes an object out for a while; [`Table::put_back`] or [`Table::forget`] must follow.
+    #[inline]
+    pub fn borrow_out(&self, handle: H) -> Option<T> {
+        let mut state = self.state.borrow_mut();
+        let place = state.place(handle)?;
+        match std::mem::replace(&mut place.content, Content::Away) {
+            Content::Object(object) => Some(object),
+            other => {
+                place.content = other;
+                None
+            }
+        }
+    }
+
+    /// Brings an object back that was taken out.
+    #[inline]
+    pub fn put_back(&self, handle: H, object: T) {
+        let mut state = self.state.borrow_mut();
+        if let Some(place) = state.place(handle) {
+            place.content = Content::Object(object);
+        }
+    }
+
+    /// Frees the place of an object, whether it is there or was taken out.
+    #[inline]
+    pub fn forget(&self, handle: H) -> Option<T> {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let place = state.places.get_mut(index(handle))?;
+        if place.generation != generation(handle) {
+            return None;
+        }
+        let next = state.free;
+        let content = std::mem::replace(&mut place.content, Content::Free { next });
+        place.generation = place.generation.wrapping_add(1).max(1);
+        state.free = Some(index(handle) as u32);
+        match content {
+            Content::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Whether the handle names an object that was taken out for a while.
+    pub fn is_away(&self, handle: H) -> bool {
+        let mut state = self.state.borrow_mut();
+        state.place(handle).is_some_and(|place| matches!(place.content, Content::Away))
+    }
+
+    /// The handle as an integer that Fortran can hold.
+    pub fn to_int(&self, handle: H) -> c_int {
+        let raw = handle.raw();
+        if raw < PREDEFINED_END {
+            return raw as c_int;
+        }
+        let generation = (generation(handle) & INTEGER_GENERATION_MASK) as c_int;
+        INTEGER_MARK | generation << INTEGER_INDEX_BITS | index(handle) as c_int
+    }
+
+    /// The handle that [`Table::to_int`] made an integer of. An integer that stands for nothing
+    /// becomes a handle that every call refuses.
+    pub fn from_int(&self, integer: c_int) -> H {
+        let invalid = H::from_raw(integer as u32 as usize);
+        if integer & INTEGER_MARK == 0 || integer < 0 {
+            return invalid;
+        }
+        let wanted = (integer & (INTEGER_MARK - 1)) as u32;
+        let index = (wanted & ((1 << INTEGER_INDEX_BITS) - 1)) as usize;
+        let state = self.state.borrow();
+        match state.places.get(index) {
+            Some(place)
+                if place.generation & INTEGER_GENERATION_MASK == wanted >> INTEGER_INDEX_BITS =>
+            {
+                self::handle(index, place.generation)
+            }
+            _ => invalid,
+        }
+    }
+}
+
+impl<H: Handle, T: Clone> Table<H, T> {
+    /// The object; `None` if the handle names none.
+    #[inline]
+    pub fn get(&self, handle: H) -> Option<T> {
+        self.with(handle, |object| object.clone())
+    }
+}
+
+impl<T> State<T> {
+    #[inline]
+    fn place<H: Handle>(&mut self, handle: H) -> Option<&mut Place<T>> {
+        let kind = (handle.raw() >> INDEX_BITS) & 0xf;
+        let place = self.places.get_mut(index(handle))?;
+        (place.generation == generation(handle) && kind == H::KIND as usize).then_some(place)
+    }
+}
+
+/// What a handle of this kind looks like to a person: a name, or a number.
+pub fn describe(raw: usize, kind: Kind) -> String {
+    let name = HANDLE_NAMES.iter().find(|(value, _)| *value == raw).map(|(_, name)| *name);
+    let noun = kind.noun();
+    match name {
+        Some(name) => format!("is {name}"),
+        None if raw == 0 => format!("is 0, which is no {noun}; was the variable set?"),
+        None => {
+            let ours = raw > PREDEFINED_END && (raw >> INDEX_BITS) & 0xf == kind as usize;
+            let why = if ours { "which was freed" } else { "which never was one" };
+            format!("is {raw:#x}, {why} ({noun})")
+        }
+    }
+}
+
+#[inline]
+fn handle<H: Handle>(index: usize, generation: u32) -> H {
+    H::from_raw((generation as usize) << 32 | (H::KIND as usize) << INDEX_BITS | index)
+}
+
+#[inline]
+fn index<H: Handle>(handle: H) -> usize {
+    handle.raw() & INDEX_MASK
+}
+
+#[inline]
+fn generation<H: Handle>(handle: H) -> u32 {
+    (handle.raw() >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::c::{Comm, Group};
+
+    #[test]
+    fn a_freed_handle_is_found_out_after_its_place_was_taken_again() {
+        let table: Table<Comm, u32> = Table::default();
+        let first = table.insert(1);
+        assert_eq!(table.get(first), Some(1));
+        assert_eq!(table.forget(first), Some(1));
+        assert_eq!((table.get(first), table.forget(first)), (None, None));
+        let second = table.insert(2);
+        assert_ne!(first, second);
+        assert_eq!((table.get(first), table.get(second)), (None, Some(2)));
+    }
+
+    #[test]
+    fn a_handle_of_another_kind_is_found_out() {
+        let (comms, groups): (Table<Comm, u32>, Table<Group, u32>) = Default::default();
+        let comm = comms.insert(1);
+        groups.insert(2);
+        assert_eq!(groups.get(Group(comm.raw())), None);
+        assert_eq!(comms.get(Comm(0)), None);
+        assert_eq!(comms.get(Comm(0x101)), None);
+    }
+
+    #[test]
+    fn what_is_away_cannot_be_found_till_it_is_back() {
+        let table: Table<Comm, u32> = Table::default();
+        let handle = table.insert(1);
+        assert_eq!(table.borrow_out(handle), Some(1));
+        assert_eq!((table.get(handle), table.borrow_out(handle)), (None, None));
+        table.put_back(handle, 3);
+        assert_eq!(table.borrow_out(handle), Some(3));
+        assert_eq!(table.forget(handle), None);
+        assert_eq!(table.borrow_out(handle), None);
+    }
+
+    #[test]
+    fn integers_stand_for_handles_until_these_are_freed() {
+        let table: Table<Comm, u32> = Table::default();
+        let handles: Vec<Comm> = (0..100).map(|object| table.insert(object)).collect();
+        for handle in &handles {
+            let integer = table.to_int(*handle);
+            assert!(integer >= PREDEFINED_END as c_int);
+            assert_eq!(table.from_int(integer), *handle);
+        }
+        let integer = table.to_int(handles[7]);
+        table.forget(handles[7]);
+        table.insert(0);
+        assert_eq!(table.get(table.from_int(integer)), None);
+        assert_eq!(table.get(table.from_int(-1)), None);
+        for &(raw, name) in HANDLE_NAMES {
+            assert_eq!(table.to_int(Comm(raw)), raw as c_int, "{name}");
+            assert_eq!(table.from_int(raw as c_int), Comm(raw), "{name}");
+        }
+    }
+}

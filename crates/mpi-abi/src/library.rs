@@ -1,0 +1,102 @@
+//! Everything that the library knows, in one place.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::thread::ThreadId;
+
+use mpi::Process;
+use mpi::attribute::Keyvals;
+use mpi::communicator::Communicator;
+use mpi::error_handler::{AddedErrors, ErrorHandler};
+use mpi::group::Group;
+use mpi::info::Info;
+use mpi::operation::Operation;
+
+use crate::c;
+use crate::calls::point_to_point::KeptMessage;
+use crate::calls::requests::PendingRequest;
+use crate::codes::Messages;
+use crate::generated::constants::MPI_ERR_LASTCODE;
+use crate::handles::Table;
+use crate::predefined::{FIRST_KEYVAL, Predefined};
+
+/// The state of the library in this process.
+pub struct Library {
+    /// What MPI is to this process.
+    pub process: Process,
+    /// What was wrong with the last calls that failed.
+    pub messages: Messages,
+    /// Error classes, codes and strings of the program.
+    pub added_errors: AddedErrors,
+    /// Attribute keys of the program.
+    pub keyvals: Keyvals,
+    /// The objects that are there from the beginning.
+    pub predefined: Predefined,
+    /// The thread that initialized MPI.
+    pub main_thread: OnceLock<ThreadId>,
+    pub communicators: Table<c::Comm, Rc<Communicator>>,
+    pub datatypes: Table<c::Datatype, Arc<datatype::Datatype>>,
+    /// What the program hung on datatypes, predefined ones included.
+    pub type_notes: RefCell<HashMap<usize, Rc<TypeNotes>>>,
+    pub error_handlers: Table<c::Errhandler, Rc<ErrorHandler>>,
+    pub groups: Table<c::Group, Rc<Group>>,
+    pub infos: Table<c::Info, Rc<Info>>,
+    pub operations: Table<c::Op, Rc<Operation>>,
+    pub requests: Table<c::Request, PendingRequest>,
+    /// Messages that matched probes took.
+    pub messages_taken: Table<c::Message, KeptMessage>,
+}
+
+/// Name and attributes of a datatype: they belong to the handle, not to the shared datatype.
+#[derive(Debug, Default)]
+pub struct TypeNotes {
+    /// The name that the program gave.
+    pub name: RefCell<Option<Box<[u8]>>>,
+    /// What the program cached.
+    pub attributes: mpi::attribute::Attributes,
+}
+
+/// A library that all threads can reach.
+struct Shared(Library);
+
+// SAFETY: one thread at a time uses the library:
+// - Below MPI_THREAD_MULTIPLE the program promises it (MPI 5.0, section 11.6), and calls that it
+//   may make from any thread at any time are answered without touching the library.
+// - At MPI_THREAD_MULTIPLE, before MPI_Init and after MPI_Finalize each call holds the lock of the
+//   process (`crate::entry`) from its first look at the library to its last; it is given up only
+//   inside waiting, where nothing is borrowed. Objects that are not `Send` never leave the library.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+static LIBRARY: OnceLock<Shared> = OnceLock::new();
+
+/// The library; it comes to be with the first call of any function.
+#[inline]
+pub fn library() -> &'static Library {
+    &LIBRARY.get_or_init(|| Shared(Library::new())).0
+}
+
+impl Library {
+    fn new() -> Self {
+        Self {
+            process: Process::default(),
+            messages: Messages::default(),
+            added_errors: AddedErrors::after(MPI_ERR_LASTCODE),
+            keyvals: Keyvals::starting_at(FIRST_KEYVAL),
+            predefined: Predefined::new(),
+            main_thread: OnceLock::new(),
+            communicators: Table::default(),
+            datatypes: Table::default(),
+            type_notes: RefCell::default(),
+            error_handlers: Table::default(),
+            groups: Table::default(),
+            infos: Table::default(),
+            operations: Table::default(),
+            requests: Table::default(),
+            messages_taken: Table::default(),
+        }
+    }
+}
