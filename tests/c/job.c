@@ -1,0 +1,103 @@
+// A program for the scenarios: its first argument says what it does. It has no process counts of its
+// own, so tests/run builds it and leaves starting it to tests/scenarios.
+#include "check.h"
+#include <signal.h>
+
+static int is(const char *given, const char *name) { return strcmp(given, name) == 0; }
+
+static void wait_for_ever(void) {
+    int value;
+    MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 4242, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+// Numbered lines, long and short, from all processes at once.
+static void write_lines(int lines) {
+    char filler[2001];
+    memset(filler, 'x', sizeof filler - 1);
+    filler[sizeof filler - 1] = 0;
+    for (int i = 0; i < lines; i++) {
+        // In two parts, to give another process's line the chance to come between.
+        printf("<%d %d ", check_rank, i);
+        fflush(stdout);
+        printf("%.*s>\n", i % 7 * 300, filler);
+        fflush(stdout);
+    }
+}
+
+static void copy_input(void) {
+    char line[4096];
+    int lines = 0;
+    while (fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = 0;
+        if (lines++ < 3) printf("rank %d read \"%s\"\n", check_rank, line);
+    }
+    printf("rank %d read %d lines\n", check_rank, lines);
+}
+
+// Small and large messages between neighbours, and a collective.
+static void traffic(void) {
+    enum { LARGEST = 1 << 23 };
+    unsigned char *out = malloc(LARGEST), *in = malloc(LARGEST);
+    int next = (check_rank + 1) % check_size, before = (check_rank + check_size - 1) % check_size;
+    for (int bytes = 1; bytes <= LARGEST; bytes *= 2) {
+        pattern_fill(out, bytes, check_rank + bytes);
+        MPI_Sendrecv(out, bytes, MPI_BYTE, next, 0, in, bytes, MPI_BYTE, before, 0, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        CHECK_PATTERN(in, bytes, before + bytes);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    free(out);
+    free(in);
+}
+
+// What one process does to itself while the others wait for it.
+static int end_badly(const char *what) {
+    if (check_rank != check_size - 1) {
+        wait_for_ever();
+        return 0;
+    }
+    fprintf(stderr, "last words of rank %d\n", check_rank);
+    if (is(what, "kill")) kill(getpid(), SIGKILL);
+    if (is(what, "segfault")) {
+        signal(SIGSEGV, SIG_DFL);
+        kill(getpid(), SIGSEGV);
+    }
+    if (is(what, "exit3")) _exit(3);
+    if (is(what, "exit0")) _exit(0);
+    if (is(what, "abort")) MPI_Abort(MPI_COMM_WORLD, 7);
+    return 99;
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "hello";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &check_size);
+    if (is(what, "hello")) {
+        printf("rank %d of %d\n", check_rank, check_size);
+    } else if (is(what, "fatal")) {
+        // The handler of a new program is MPI_ERRORS_ARE_FATAL.
+        MPI_Send(&argc, 1, MPI_INT, check_size == 1 ? 77 : check_rank == 0 ? 77 : 0, 4242,
+                 MPI_COMM_WORLD);
+        wait_for_ever();
+    } else if (is(what, "lines")) {
+        write_lines(argc > 2 ? atoi(argv[2]) : 100);
+    } else if (is(what, "input")) {
+        copy_input();
+    } else if (is(what, "traffic")) {
+        traffic();
+    } else if (is(what, "wait")) {
+        printf("waiting %d\n", (int)getpid());
+        fflush(stdout);
+        wait_for_ever();
+    } else if (is(what, "environment")) {
+        const char *value = argc > 2 ? getenv(argv[2]) : NULL;
+        char folder[1024];
+        printf("rank %d of %d: %s in %s\n", check_rank, check_size, value ? value : "(unset)",
+               getcwd(folder, sizeof folder) ? folder : "?");
+    } else {
+        return end_badly(what);
+    }
+    MPI_Finalize();
+    return check_failures != 0;
+}

@@ -1,0 +1,332 @@
+"""Jobs looked at from outside: how they start, what they print, how they end, what they leave.
+
+Each function takes the runner of tests/run; an AssertionError is a failure, Skip a skip.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+# A job that lost a process must be gone after so long.
+END_SECONDS_MAX = 10.0
+# So long, start and finish is repeated, at most so often.
+CYCLES_SECONDS, CYCLES_MAX = 12.0, 1000
+
+
+class Skip(Exception):
+    """The scenario cannot be played here."""
+
+
+def program(runner):
+    return str(runner.build / "job")
+
+
+def start(runner, count, *arguments, options=(), **more):
+    """Run the job program; gives exit code, output (both streams), seconds."""
+    command = [*runner.mpiexec, *options, "-n", str(count), program(runner), *arguments]
+    return run(command, **more)
+
+
+def run(command, timeout=30.0, **more):
+    started = time.monotonic()
+    more.setdefault("stdin", subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        start_new_session=True, **more,
+    )
+    try:
+        output, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        raise AssertionError(f"{' '.join(command)}: no end after {timeout} s\n{output}") from None
+    return process.returncode, output, time.monotonic() - started
+
+
+def is_combray(runner):
+    code, output, _ = run([*runner.mpiexec, "--version"])
+    return code == 0 and "ombray" in output
+
+
+def needs_combray(runner):
+    if not is_combray(runner):
+        raise Skip("holds for Combray's launcher")
+
+
+def processes_of(path):
+    """The living processes that run this file."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.readlink(entry / "exe") == str(path):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def own_copy(runner, folder):
+    """The job program under a path of its own, so that its processes can be told from others."""
+    copy = pathlib.Path(folder).resolve() / "job"
+    copy.write_bytes(pathlib.Path(program(runner)).read_bytes())
+    copy.chmod(0o755)
+    return copy
+
+
+def wait_until_gone(path, seconds=END_SECONDS_MAX):
+    deadline = time.monotonic() + seconds
+    while left := processes_of(path):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"processes {left} are still there after {seconds} s")
+        time.sleep(0.02)
+
+
+def traces():
+    """What a job could leave behind on this machine."""
+    shared = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm")}
+    temporary = {f"/tmp/{name}" for name in os.listdir("/tmp") if "combray" in name.lower()}
+    return shared | temporary
+
+
+def ends_badly(runner, how, *words):
+    code, output, seconds = start(runner, 3, how)
+    assert code != 0, f"exit code 0\n{output}"
+    assert seconds < END_SECONDS_MAX, f"{seconds:.1f} s\n{output}"
+    if is_combray(runner):
+        for word in words:
+            assert re.search(word, output), f"the message does not say {word!r}:\n{output}"
+        assert "last words of rank 2" in output, f"what the process wrote is lost:\n{output}"
+        told = [line for line in output.splitlines() if re.search(words[0], line)]
+        assert len(told) <= 3, f"the same is said {len(told)} times:\n{output}"
+    return code
+
+
+def hello(runner):
+    for count in (1, 2, 5):
+        code, output, _ = start(runner, count, "hello")
+        assert code == 0, output
+        lines = sorted(line for line in output.splitlines() if line.startswith("rank"))
+        assert lines == [f"rank {rank} of {count}" for rank in range(count)], output
+
+
+def killed_process_ends_the_job(runner):
+    ends_badly(runner, "kill", r"(?i)rank 2\b", r"(?i)SIGKILL|signal 9")
+
+
+def crashed_process_ends_the_job(runner):
+    ends_badly(runner, "segfault", r"(?i)rank 2\b", r"(?i)SIGSEGV|signal 11|segmentation")
+
+
+def exit_without_finalize_ends_the_job(runner):
+    code = ends_badly(runner, "exit3", r"(?i)rank 2\b", r"\b3\b")
+    assert code == 3, f"exit code {code}"
+
+
+def quiet_exit_without_finalize_ends_the_job(runner):
+    needs_combray(runner)
+    ends_badly(runner, "exit0", r"(?i)rank 2\b", r"MPI_Finalize")
+
+
+def abort_gives_its_code(runner):
+    code = ends_badly(runner, "abort", r"(?i)rank 2\b", r"MPI_Abort", r"\b7\b")
+    assert code == 7, f"exit code {code}"
+
+
+def errors_are_fatal(runner):
+    code, output, seconds = start(runner, 2, "fatal")
+    assert code != 0 and seconds < END_SECONDS_MAX, f"{code} after {seconds:.1f} s\n{output}"
+    for word in ("MPI_Send", "77"):
+        assert word in output, f"the message does not say {word}:\n{output}"
+
+
+def alone_without_launcher(runner):
+    code, output, _ = run([program(runner), "hello"])
+    assert code == 0 and "rank 0 of 1" in output, output
+    code, output, _ = run([program(runner), "traffic"])
+    assert code == 0, output
+
+
+def foreign_launcher_is_an_error(runner):
+    """Under a launcher that nobody can talk to, N programs must not run as N times one."""
+    needs_combray(runner)
+    cases = [
+        {"PMI_SIZE": "4", "PMI_RANK": "1"},
+        {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"},
+        {"PMIX_RANK": "0", "PMIX_NAMESPACE": "job", "SLURM_STEP_NUM_TASKS": "2"},
+    ]
+    for case in cases:
+        code, output, seconds = run([program(runner), "hello"], env=dict(os.environ, **case))
+        assert code != 0, f"{case}: ran as one process\n{output}"
+        assert seconds < END_SECONDS_MAX, f"{case}: {seconds:.1f} s"
+        assert len(output.strip()) > 40, f"{case}: no clear message\n{output}"
+    code, output, _ = run([program(runner), "hello"], env=dict(os.environ, PMI_SIZE="1", PMI_RANK="0"))
+    assert code == 0 and "rank 0 of 1" in output, output
+
+
+def hydra_starts_a_program(runner):
+    root = pathlib.Path(__file__).resolve().parents[2]
+    places = [os.environ.get("HYDRA", ""), root / "build/hydra/bin/mpiexec.hydra",
+              root / "build/peers/mpich/bin/mpiexec.hydra"]
+    hydra = next((str(place) for place in places if str(place) and os.path.exists(place)), None)
+    if not hydra:
+        raise Skip("no mpiexec.hydra (scripts/setup.sh test installs it)")
+    for count in (1, 4):
+        code, output, _ = run([hydra, "-n", str(count), program(runner), "hello"])
+        lines = sorted(line for line in output.splitlines() if line.startswith("rank"))
+        assert code == 0 and lines == [f"rank {r} of {count}" for r in range(count)], output
+    code, output, _ = run([hydra, "-n", "3", program(runner), "traffic"])
+    assert code == 0, output
+    code, output, seconds = run([hydra, "-n", "2", program(runner), "abort"])
+    assert code != 0 and seconds < END_SECONDS_MAX, f"{code} after {seconds:.1f} s\n{output}"
+
+
+def cycles_leave_nothing(runner):
+    with tempfile.TemporaryDirectory() as folder:
+        copy = own_copy(runner, folder)
+        before, deadline, cycles = traces(), time.monotonic() + CYCLES_SECONDS, 0
+        while cycles < CYCLES_MAX and time.monotonic() < deadline:
+            code, output, _ = run([*runner.mpiexec, "-n", "2", str(copy), "hello"])
+            assert code == 0, f"cycle {cycles}\n{output}"
+            cycles += 1
+        wait_until_gone(copy)
+        for how in ("kill", "abort", "exit3"):
+            run([*runner.mpiexec, "-n", "3", str(copy), how])
+        wait_until_gone(copy)
+        left = traces() - before
+        # Other jobs of this machine come and go: what is still there a moment later counts.
+        time.sleep(0.5 if left else 0)
+        left &= traces()
+        assert not left or not is_combray(runner), f"after {cycles} cycles: {sorted(left)[:10]}"
+
+
+def killed_launcher_leaves_nothing(runner):
+    needs_combray(runner)
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = own_copy(runner, folder)
+            before = traces()
+            launcher = subprocess.Popen(
+                [*runner.mpiexec, "-n", "4", str(copy), "wait"], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            )
+            for _ in range(4):
+                assert "waiting" in launcher.stdout.readline(), "the job did not start"
+            launcher.send_signal(number)
+            launcher.communicate(timeout=END_SECONDS_MAX)
+            assert launcher.returncode != 0, f"exit code 0 after {number.name}"
+            wait_until_gone(copy)
+            assert not traces() - before, f"{number.name}: {traces() - before}"
+
+
+def input_goes_to_rank_0(runner):
+    text = "first\nsecond\nthird\n" + "more\n" * 20000
+    with tempfile.TemporaryFile("w+") as file:
+        file.write(text)
+        file.seek(0)
+        code, output, _ = start(runner, 3, "input", stdin=file)
+    assert code == 0, output
+    assert 'rank 0 read "first"' in output and 'rank 0 read "third"' in output, output
+    assert "rank 0 read 20003 lines" in output, output
+    assert "rank 1 read 0 lines" in output and "rank 2 read 0 lines" in output, output
+
+
+def lines_stay_whole(runner):
+    needs_combray(runner)
+    code, output, _ = start(runner, 4, "lines", "200")
+    assert code == 0, output[-2000:]
+    seen = {}
+    for line in output.splitlines():
+        found = re.fullmatch(r"<(\d+) (\d+) (x*)>", line)
+        assert found, f"a broken line: {line[:200]}"
+        rank, number, filler = int(found[1]), int(found[2]), found[3]
+        assert len(filler) == number % 7 * 300, f"line {number} of rank {rank} is cut"
+        assert seen.get(rank, -1) == number - 1, f"rank {rank}: line {number} is out of order"
+        seen[rank] = number
+    assert seen == {rank: 199 for rank in range(4)}, f"lines are missing: {seen}"
+
+
+def output_is_tagged(runner):
+    needs_combray(runner)
+    code, output, _ = start(runner, 3, "lines", "5", options=["--tag-output"])
+    assert code == 0, output
+    for line in output.splitlines():
+        found = re.search(r"<(\d+) \d+ x*>$", line)
+        assert found and found[1] in line[: found.start()], f"not tagged by its rank: {line[:100]}"
+
+
+def timeout_ends_the_job(runner):
+    needs_combray(runner)
+    code, output, seconds = start(runner, 2, "wait", options=["--timeout", "1"])
+    assert code != 0, output
+    assert 0.9 < seconds < END_SECONDS_MAX, f"{seconds:.1f} s"
+    assert re.search(r"(?i)timeout|time", output), output
+
+
+def environment_and_folder(runner):
+    needs_combray(runner)
+    code, output, _ = start(runner, 2, "environment", "COLOUR",
+                            options=["-x", "COLOUR=dark red", "-wdir", "/tmp"])
+    assert code == 0 and output.count("dark red in /tmp") == 2, output
+    for name, value in (("OMPI_COMM_WORLD_SIZE", "2"), ("PMI_SIZE", "2")):
+        code, output, _ = start(runner, 2, "environment", name)
+        assert code == 0 and output.count(f": {value} in") == 2, output
+    for name in ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "MPI_LOCALRANKID"):
+        code, output, _ = start(runner, 2, "environment", name)
+        assert "rank 0 of 2: 0 in" in output and "rank 1 of 2: 1 in" in output, output
+
+
+def several_programs(runner):
+    command = [*runner.mpiexec, "-n", "1", program(runner), "hello", ":",
+               "-n", "2", program(runner), "environment", "HOME"]
+    code, output, _ = run(command)
+    assert code == 0 and "rank 0 of 3" in output, output
+    assert "rank 1 of 3: " in output and "rank 2 of 3: " in output, output
+
+
+def missing_program_is_told(runner):
+    code, output, seconds = run([*runner.mpiexec, "-n", "2", "/nowhere/at/all"])
+    assert code != 0 and seconds < END_SECONDS_MAX, output
+    assert "/nowhere/at/all" in output, output
+
+
+def small_shared_memory(runner):
+    """A container's /dev/shm may be tiny: the job runs or fails with a message, but gets no SIGBUS."""
+    needs_combray(runner)
+    inner = ["mount -t tmpfs -o size=64k tmpfs /dev/shm && exec", *runner.mpiexec, "-n", "3",
+             program(runner), "traffic"]
+    probe = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"],
+                           capture_output=True)
+    if probe.returncode != 0:
+        raise Skip("no right to mount")
+    code, output, _ = run(["unshare", "-m", "bash", "-c", " ".join(inner)])
+    assert code == 0, f"exit code {code}\n{output}"
+
+
+SCENARIOS = [
+    hello,
+    killed_process_ends_the_job,
+    crashed_process_ends_the_job,
+    exit_without_finalize_ends_the_job,
+    quiet_exit_without_finalize_ends_the_job,
+    abort_gives_its_code,
+    errors_are_fatal,
+    alone_without_launcher,
+    foreign_launcher_is_an_error,
+    hydra_starts_a_program,
+    cycles_leave_nothing,
+    killed_launcher_leaves_nothing,
+    input_goes_to_rank_0,
+    lines_stay_whole,
+    output_is_tagged,
+    timeout_ends_the_job,
+    environment_and_folder,
+    several_programs,
+    missing_program_is_told,
+    small_shared_memory,
+]
