@@ -321,10 +321,10 @@ impl Engine {
         self.fetches.pop_front()
     }
 
-    /// Whether anything waits for a rail.
+    /// Whether anything waits for a rail: packets or fetches.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !self.gates_with_work.is_empty()
+        !self.gates_with_work.is_empty() || !self.fetches.is_empty()
     }
 
     /// How many requests, unexpected messages and contexts there are: all zero when everything was

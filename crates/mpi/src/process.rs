@@ -4,6 +4,7 @@
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use base::{ContextId, Error, ErrorClass, GateId, Result};
@@ -11,9 +12,9 @@ use driver::Doorbell;
 use engine::{ContextSlot, Problem, Receive, RequestId, Send};
 use launch::Job;
 use memory::Buffer;
+use runtime::Runtime;
 use runtime::lock::ReentrantLock;
 use runtime::waiting::{Patience, SLEEP_MAX, Stage};
-use runtime::Runtime;
 
 use crate::buffered::AttachedBuffer;
 use crate::communicator::{Communicator, Contexts};
@@ -329,8 +330,10 @@ impl Process {
     fn sleep(&self) {
         let Some(doorbell) = self.started().doorbell.clone() else { return };
         let ticket = doorbell.arm();
-        // What arrived before the bell was armed did not ring it.
-        if self.progress() {
+        // What arrived before the bell was armed did not ring it; and nobody rings when a rail
+        // has room again.
+        if self.progress() || self.runtime().has_work() {
+            thread::yield_now();
             return;
         }
         self.lock.without(|| doorbell.wait(ticket, SLEEP_MAX));
@@ -357,4 +360,3 @@ pub(crate) fn error_of(problem: Problem) -> Error {
         ),
     }
 }
-

@@ -88,7 +88,12 @@ impl Runtime {
     /// Posts a receive.
     #[inline]
     pub fn receive(&mut self, receive: Receive) -> RequestId {
-        self.engine.receive(receive)
+        let request = self.engine.receive(receive);
+        // A message that was here already may have to be fetched or acknowledged.
+        if self.engine.has_work() {
+            self.follow_up();
+        }
+        request
     }
 
     /// The first message that a receive with this selection would get, of those that have arrived.
@@ -113,7 +118,9 @@ impl Runtime {
 
     /// Receives a message that a matched probe took.
     pub fn receive_message(&mut self, message: MessageId, buffer: Buffer) -> Option<RequestId> {
-        self.engine.receive_message(message, buffer)
+        let request = self.engine.receive_message(message, buffer);
+        self.follow_up();
+        request
     }
 
     /// Asks that a request ends without a transfer.
@@ -166,13 +173,13 @@ impl Runtime {
         let mut active = self.loopback.poll(&mut receiver);
         active |= self.shm.poll(&mut receiver);
         if active || self.engine.has_work() {
-            self.follow_up();
+            active |= self.follow_up();
         }
         active
     }
 
-    /// What follows from packets that arrived.
-    fn follow_up(&mut self) {
+    /// What follows from packets that arrived; returns whether any packet could go.
+    fn follow_up(&mut self) -> bool {
         for (gate, packet) in std::mem::take(&mut self.strangers) {
             self.connect(gate);
             let mut receiver = Receiver {
@@ -187,13 +194,15 @@ impl Runtime {
             let (length, token) = (length as usize, request.to_u64());
             self.shm.fetch(driver::Fetch { gate, memory, length, into, token });
         }
-        self.flush();
+        self.flush()
     }
 
-    /// Hands packets to the rails as long as there are any and the rails have room.
-    fn flush(&mut self) {
+    /// Hands packets to the rails as long as there are any and the rails have room; returns whether
+    /// any went.
+    fn flush(&mut self) -> bool {
+        let mut any = false;
         for _ in 0..self.engine.gates_with_work() {
-            let Some(gate) = self.engine.gate_with_work() else { return };
+            let Some(gate) = self.engine.gate_with_work() else { break };
             let rail = self.engine.rails_of(gate)[0];
             while let Some(length) = self.engine.plan_packet(gate, rail) {
                 let engine = &mut self.engine;
@@ -205,8 +214,10 @@ impl Runtime {
                 if !posted {
                     break;
                 }
+                any = true;
             }
         }
+        any
     }
 
     /// Connects a peer; a failure ends the job, since messages to it or from it would be lost.
