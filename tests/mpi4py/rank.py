@@ -4,9 +4,12 @@ Writes what happens, one JSON object a line, to a file of its own, so that a cra
 process loses nothing and the runner can say which test it was.
 """
 
+import ast
+import builtins
 import faulthandler
 import fnmatch
 import importlib
+import importlib.machinery
 import json
 import pathlib
 import sys
@@ -81,6 +84,49 @@ def chosen(module, left_out):
     )
 
 
+class Loader(importlib.machinery.SourceFileLoader):
+    """Loads a test file so that its probes know how this ABI says "not there".
+
+    At module level the suite tries what it needs and takes NotImplementedError as "not available": it
+    comes when a symbol is missing. A library of the standard ABI has all symbols, and returns
+    MPI_ERR_UNSUPPORTED_OPERATION instead. Only these probes are changed, no test.
+    """
+
+    def source_to_code(self, data, path, *, _optimize=-1):
+        tree = ast.parse(data, path)
+        for statement in tree.body:
+            for handler in getattr(statement, "handlers", []):
+                if isinstance(handler.type, ast.Name) and handler.type.id == "NotImplementedError":
+                    handler.type = ast.copy_location(
+                        ast.parse("__import__('builtins').unavailable()", mode="eval").body, handler.type
+                    )
+        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+
+
+def unavailable():
+    """What an `except` of a probe catches, given the exception that is under way."""
+    from mpi4py import MPI
+
+    raised = sys.exc_info()[1]
+    if isinstance(raised, MPI.Exception):
+        if raised.Get_error_class() == MPI.ERR_UNSUPPORTED_OPERATION:
+            return MPI.Exception
+    return NotImplementedError
+
+
+def prepare_imports(directory):
+    builtins.unavailable = unavailable
+    hook = importlib.machinery.FileFinder.path_hook((Loader, [".py"]))
+    sys.path_hooks.insert(0, lambda path: hook(path) if path == directory else reject(path))
+    sys.path.insert(0, directory)
+    # Compiled files of the suite would bring back its own probes.
+    sys.dont_write_bytecode = True
+
+
+def reject(path):
+    raise ImportError(path)
+
+
 def run_file(name, left_out, recorder):
     try:
         module = importlib.import_module(name)
@@ -96,7 +142,7 @@ def run_file(name, left_out, recorder):
 
 def main():
     plan = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    sys.path.insert(0, plan["directory"])
+    prepare_imports(plan["directory"])
     # The suite tries these array packages where it finds them; the result must not depend on that.
     for absent in ("cupy", "numba"):
         sys.modules[absent] = None
