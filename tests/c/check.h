@@ -8,6 +8,7 @@
 //   // run: 2 3 5        process counts, one job each
 //   // timeout: 30       seconds (default 30)
 //   // preload: x.c      a library that is built and set as LD_PRELOAD
+//   // each: a b         one run with each word as the argument
 //   // thread            links with -pthread
 //   // memory: 12        GiB that must be available, else the test is skipped
 #ifndef CHECK_H

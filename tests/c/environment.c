@@ -1,7 +1,9 @@
 // What a program asks of its surroundings: what may be called before MPI_Init and after MPI_Finalize,
 // versions, processor name, clocks, predefined attributes, callbacks of MPI_COMM_SELF at the end.
 // run: 1 2
+#define _GNU_SOURCE
 #include "check.h"
+#include <signal.h>
 
 static int deleted_at, order;
 
@@ -68,11 +70,26 @@ static void attributes(void) {
     EXPECT_ERROR(MPI_Comm_set_attr(MPI_COMM_WORLD, MPI_TAG_UB, NULL), MPI_ERR_KEYVAL);
 }
 
+static void (*handlers[NSIG])(int);
+
+// What a signal does is the program's affair.
+static void note_signals(int compare) {
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction action;
+        if (sigaction(number, NULL, &action) != 0) continue;
+        if (compare && check_is_combray)
+            CHECK(action.sa_handler == handlers[number], "the handler of signal %d changed", number);
+        handlers[number] = action.sa_handler;
+    }
+}
+
 int main(void) {
     char name[MPI_MAX_PROCESSOR_NAME];
     int length, keyvals[3], provided;
     always_callable(0, 0);
+    note_signals(0);
     check_begin();
+    note_signals(1);
     always_callable(1, 0);
     OK(MPI_Get_processor_name(name, &length));
     CHECK_EQ(length, strlen(name));

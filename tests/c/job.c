@@ -70,10 +70,12 @@ static int end_badly(const char *what) {
 
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "hello";
+    // A call at the wrong time is told as such: it must neither crash nor pass.
+    if (is(what, "early")) MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &check_size);
-    if (is(what, "hello")) {
+    if (is(what, "hello") || is(what, "early") || is(what, "late")) {
         printf("rank %d of %d\n", check_rank, check_size);
     } else if (is(what, "fatal")) {
         // The handler of a new program is MPI_ERRORS_ARE_FATAL.
@@ -99,5 +101,6 @@ int main(int argc, char **argv) {
         return end_badly(what);
     }
     MPI_Finalize();
+    if (is(what, "late")) MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
     return check_failures != 0;
 }

@@ -145,6 +145,14 @@ def errors_are_fatal(runner):
         assert word in output, f"the message does not say {word}:\n{output}"
 
 
+def calls_at_the_wrong_time_are_told(runner):
+    for when, word in (("early", "MPI_Init"), ("late", "MPI_Finalize")):
+        code, output, seconds = start(runner, 2, when)
+        assert code != 0 and seconds < END_SECONDS_MAX, f"{when}: {code} after {seconds:.1f} s\n{output}"
+        if is_combray(runner):
+            assert word in output and "MPI_Comm_rank" in output, f"{when}: not told\n{output}"
+
+
 def alone_without_launcher(runner):
     code, output, _ = run([program(runner), "hello"])
     assert code == 0 and "rank 0 of 1" in output, output
@@ -316,6 +324,7 @@ SCENARIOS = [
     quiet_exit_without_finalize_ends_the_job,
     abort_gives_its_code,
     errors_are_fatal,
+    calls_at_the_wrong_time_are_told,
     alone_without_launcher,
     foreign_launcher_is_an_error,
     hydra_starts_a_program,
