@@ -65,7 +65,7 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
         Output { path: "include/mpi.h".into(), text: header::header(&tables) },
         Output { path: "generated/unsupported.txt".into(), text: unsupported(&tables) },
         Output { path: "src/generated/constants.rs".into(), text: constants::constants(&tables) },
-        Output { path: "src/generated/errors.rs".into(), text: constants::errors(&tables) },
+        Output { path: "src/generated/classes.rs".into(), text: constants::errors(&tables) },
     ];
     outputs.extend(
         entries::entry_files(&tables)?

@@ -18,6 +18,7 @@ use mpi::operation::Operation;
 use mpi::{Destination, Source};
 
 use crate::c::{self, Comm, Handle, Status};
+use crate::calls::operations::UserOperation;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::{
@@ -27,7 +28,7 @@ use crate::generated::constants::{
 use crate::handles::describe;
 use crate::predefined::type_of;
 
-pub use buffers::{Elements, TypeArgument, is_in_place};
+pub use buffers::{Elements, TypeArgument, buffer_at, check_address, is_in_place};
 pub use integers::{
     HandleList, IntegerPlace, IntegerSource, Integers, OutInteger, OutIntegers, Triplets,
 };
@@ -53,6 +54,25 @@ impl<H, T> Deref for Named<H, T> {
     #[inline]
     fn deref(&self) -> &T {
         &self.object
+    }
+}
+
+/// An operation of reductions.
+#[derive(Clone, Debug)]
+pub enum KnownOperation {
+    /// One of the standard.
+    Predefined(Rc<Operation>),
+    /// One of the program.
+    User(UserOperation),
+}
+
+impl KnownOperation {
+    /// The operation as it works on elements of a datatype.
+    pub fn for_elements(&self, datatype: &KnownDatatype) -> Rc<Operation> {
+        match self {
+            KnownOperation::Predefined(operation) => Rc::clone(operation),
+            KnownOperation::User(operation) => operation.for_elements(datatype),
+        }
     }
 }
 
@@ -98,11 +118,12 @@ impl Call {
     }
 
     /// The operation with this handle.
-    pub fn operation(&self, position: usize, handle: c::Op) -> Outcome<Rc<Operation>> {
+    pub fn operation(&self, position: usize, handle: c::Op) -> Outcome<KnownOperation> {
         if let Some(operation) = self.library.predefined.operation(handle) {
-            return Ok(Rc::clone(operation));
+            return Ok(KnownOperation::Predefined(Rc::clone(operation)));
         }
-        self.library.operations.get(handle).ok_or_else(|| invalid(position, handle))
+        let found = self.library.operations.get(handle);
+        found.map(KnownOperation::User).ok_or_else(|| invalid(position, handle))
     }
 
     /// The info object with this handle.
@@ -127,7 +148,8 @@ impl Call {
         if let Some(handler) = self.library.predefined.error_handler(handle) {
             return Ok(Rc::clone(handler));
         }
-        self.library.error_handlers.get(handle).ok_or_else(|| invalid(position, handle))
+        let found = self.library.error_handlers.with(handle, |counted| Rc::clone(&counted.handler));
+        found.ok_or_else(|| invalid(position, handle))
     }
 
     /// To whom a message goes.

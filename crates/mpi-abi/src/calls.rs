@@ -1,10 +1,21 @@
 //! The implementations behind the entry points, by chapter: each takes checked arguments, hands
 //! over to `mpi` or `datatype`, and puts the results where the program wants them.
 
+pub mod attributes;
+pub mod buffering;
+pub mod collectives;
 pub mod communicators;
 pub mod conversions;
+pub mod datatypes;
 pub mod environment;
+pub mod error_handlers;
+pub mod errors;
+pub mod groups;
 pub mod infos;
+pub mod interface;
+pub mod operations;
+pub mod packing;
 pub mod point_to_point;
 pub mod requests;
 pub mod statuses;
+pub mod type_contents;

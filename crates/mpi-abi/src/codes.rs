@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 
+use crate::generated::classes::code_of_class;
 use crate::generated::constants::MPI_ERR_LASTCODE;
-use crate::generated::errors::code_of_class;
 
 /// How many messages are kept.
 const MESSAGES_MAX: usize = 256;
@@ -80,7 +80,7 @@ fn position(code: c_int) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generated::errors::{class_of_code, text_of_class};
+    use crate::generated::classes::{class_of_code, text_of_class};
 
     #[test]
     fn every_class_survives_the_way_to_a_code_and_back() {

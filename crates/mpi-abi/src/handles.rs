@@ -170,6 +170,18 @@ impl<H: Handle, T> Table<H, T> {
     }
 }
 
+impl<H: Handle, T> Table<H, T> {
+    /// The handle of the first object that is so; takes time in proportion to the table.
+    pub fn find(&self, is_it: impl Fn(&T) -> bool) -> Option<H> {
+        let state = self.state.borrow();
+        let mut places = state.places.iter().enumerate();
+        places.find_map(|(index, place)| match &place.content {
+            Content::Object(object) if is_it(object) => Some(handle(index, place.generation)),
+            _ => None,
+        })
+    }
+}
+
 impl<H: Handle, T: Clone> Table<H, T> {
     /// The object; `None` if the handle names none.
     #[inline]
@@ -199,6 +211,14 @@ pub fn describe(raw: usize, kind: Kind) -> String {
             let why = if ours { "which was freed" } else { "which never was one" };
             format!("is {raw:#x}, {why} ({noun})")
         }
+    }
+}
+
+/// What a predefined datatype looks like to a person.
+pub fn describe_type(datatype: &datatype::Datatype) -> String {
+    match datatype.construction() {
+        datatype::Construction::Named(named) => format!("is {}", named.name()),
+        _ => "is a predefined datatype of Fortran".to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Everything that the library knows, in one place.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -12,9 +12,11 @@ use mpi::communicator::Communicator;
 use mpi::error_handler::{AddedErrors, ErrorHandler};
 use mpi::group::Group;
 use mpi::info::Info;
-use mpi::operation::Operation;
 
 use crate::c;
+use crate::calls::attributes::StandardValues;
+use crate::calls::interface::FortranFacts;
+use crate::calls::operations::UserOperation;
 use crate::calls::point_to_point::KeptMessage;
 use crate::calls::requests::PendingRequest;
 use crate::codes::Messages;
@@ -40,13 +42,28 @@ pub struct Library {
     pub datatypes: Table<c::Datatype, Arc<datatype::Datatype>>,
     /// What the program hung on datatypes, predefined ones included.
     pub type_notes: RefCell<HashMap<usize, Rc<TypeNotes>>>,
-    pub error_handlers: Table<c::Errhandler, Rc<ErrorHandler>>,
+    /// The handles of Fortran's parameterized datatypes, by kind, precision and range.
+    pub fortran_types: RefCell<HashMap<(u8, Option<i32>, Option<i32>), c::Datatype>>,
+    pub error_handlers: Table<c::Errhandler, CountedHandler>,
     pub groups: Table<c::Group, Rc<Group>>,
     pub infos: Table<c::Info, Rc<Info>>,
-    pub operations: Table<c::Op, Rc<Operation>>,
+    pub operations: Table<c::Op, UserOperation>,
     pub requests: Table<c::Request, PendingRequest>,
     /// Messages that matched probes took.
     pub messages_taken: Table<c::Message, KeptMessage>,
+    /// Address and size of the buffer for buffered sends.
+    pub attached_buffer: Cell<Option<(usize, i64)>>,
+    /// Values of the attributes that the standard defines.
+    pub standard_values: StandardValues,
+    /// What Fortran bindings told.
+    pub fortran: FortranFacts,
+}
+
+/// An error handler of the program, and how many times its handle was given out.
+#[derive(Debug)]
+pub struct CountedHandler {
+    pub handler: Rc<ErrorHandler>,
+    pub handles: u32,
 }
 
 /// Name and attributes of a datatype: they belong to the handle, not to the shared datatype.
@@ -91,12 +108,16 @@ impl Library {
             communicators: Table::default(),
             datatypes: Table::default(),
             type_notes: RefCell::default(),
+            fortran_types: RefCell::default(),
             error_handlers: Table::default(),
             groups: Table::default(),
             infos: Table::default(),
             operations: Table::default(),
             requests: Table::default(),
             messages_taken: Table::default(),
+            attached_buffer: Cell::new(None),
+            standard_values: StandardValues::default(),
+            fortran: FortranFacts::default(),
         }
     }
 }

@@ -9,10 +9,10 @@ use crate::c::{Comm, Handle};
 use crate::codes::class_of;
 use crate::entry::{Call, is_finalized};
 use crate::failure::{Failure, Reason};
+use crate::generated::classes::text_of_class;
 use crate::generated::constants::{
     MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_IN_STATUS, MPI_MAX_ERROR_STRING,
 };
-use crate::generated::errors::text_of_class;
 use crate::handles;
 use crate::library::Library;
 

@@ -38,7 +38,7 @@ pub fn constants(tables: &Tables) -> String {
     formatted(&text)
 }
 
-/// The text of `errors.rs`.
+/// The text of `classes.rs`.
 pub fn errors(tables: &Tables) -> String {
     let classes: Vec<(&str, String)> = tables
         .constants

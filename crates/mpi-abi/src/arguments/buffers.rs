@@ -96,14 +96,43 @@ impl Elements {
     #[cold]
     #[inline(never)]
     unsafe fn any_buffer(&self, call: &Call) -> Outcome<Buffer> {
-        let count = self.checked_count(call)?;
-        let datatype = self.checked_type(call)?;
-        self.check_address(count, &datatype)?;
+        let (count, datatype) = self.checked_elements(call)?;
+        if let Some(run) = datatype.run(count) {
+            let base = self.address.cast::<u8>().wrapping_offset(run.displacement);
+            // SAFETY: the caller vouches for the memory of the elements, which this run is.
+            return Ok(unsafe { Buffer::contiguous(base, run.length) });
+        }
         // SAFETY: the caller vouches for the memory.
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
-    fn check_address(&self, count: usize, datatype: &Datatype) -> Outcome<()> {
+    /// As [`Elements::buffer`], for operations that cut the buffer into elements: its base is the
+    /// address that the program gave.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn unshifted_buffer(&self, call: &Call) -> Outcome<Buffer> {
+        let (count, datatype) = self.checked_elements(call)?;
+        // SAFETY: the caller vouches for the memory.
+        unsafe { buffer_at(self.address, count, &datatype) }
+    }
+
+    fn checked_elements(&self, call: &Call) -> Outcome<(usize, KnownDatatype)> {
+        let count = self.checked_count(call)?;
+        let datatype = self.checked_type(call)?;
+        self.check_address(count, &datatype)?;
+        datatype.data_bounds(count)?;
+        Ok((count, datatype))
+    }
+
+    /// Whether `count` elements can lie at the address.
+    ///
+    /// # Errors
+    /// `Buffer` for a null pointer under data, and for the numbers that are no addresses.
+    pub fn check_address(&self, count: usize, datatype: &Datatype) -> Outcome<()> {
         check_address(self.position, self.address, count, datatype)
     }
 }
@@ -204,12 +233,11 @@ pub unsafe fn buffer_at(
         return Ok(Buffer::empty());
     }
     datatype.data_bounds(count)?;
-    if let Some(run) = datatype.run(count) {
-        let base = address.cast::<u8>().wrapping_offset(run.displacement);
-        // SAFETY: the caller vouches for the memory of the elements, which this run is.
-        return Ok(unsafe { Buffer::contiguous(base, length) });
-    }
-    let layout = datatype.layout(count).expect("what is no run has a layout");
     // SAFETY: the caller vouches for the memory of the elements.
-    Ok(unsafe { Buffer::laid_out(address.cast(), layout, count) })
+    Ok(unsafe {
+        match datatype.layout(count) {
+            None => Buffer::contiguous(address.cast(), length),
+            Some(layout) => Buffer::laid_out(address.cast(), layout, count),
+        }
+    })
 }

@@ -58,6 +58,8 @@ fn initialize(call: &Call, level: ThreadLevel) -> Outcome<()> {
         }
     }
     // Only one thread gets here: `initialize` succeeds once.
+    process.world().set_name(b"MPI_COMM_WORLD");
+    process.alone().set_name(b"MPI_COMM_SELF");
     call.library.main_thread.get_or_init(|| thread::current().id());
     entry::set_initialized(level);
     Ok(())

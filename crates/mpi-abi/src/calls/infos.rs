@@ -1,12 +1,171 @@
 //! Info objects (chapter 10 of the standard).
 
+use std::env;
+use std::ffi::{CStr, c_char, c_int};
 use std::rc::Rc;
 
-use mpi::info::{Environment, Info};
+use base::ErrorClass;
+use mpi::ThreadLevel;
+use mpi::info::{Environment, Info, InfoLimits};
 
+use crate::arguments::{Out, OutText, invalid};
+use crate::c;
 use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::*;
+
+use super::environment::host_name;
+
+/// In C the maxima include the zero byte at the end.
+const LIMITS: InfoLimits =
+    InfoLimits { key_bytes_max: MPI_MAX_INFO_KEY - 1, value_bytes_max: MPI_MAX_INFO_VAL - 1 };
+
+fn hand_out(call: &Call, info: Rc<Info>, place: Out<c::Info>) -> Outcome<()> {
+    place.set(call.library.infos.insert(info));
+    Ok(())
+}
+
+pub fn info_create(call: &Call, info: Out<c::Info>) -> Outcome<()> {
+    hand_out(call, Info::new(), info)
+}
+
+pub fn info_create_env(
+    call: &Call,
+    argc: c_int,
+    argv: *mut *mut c_char,
+    info: Out<c::Info>,
+) -> Outcome<()> {
+    let count = if argv.is_null() { 0 } else { usize::try_from(argc).unwrap_or(0) };
+    let mut words = (0..count).map_while(|index| {
+        // SAFETY: the program vouches for `argc` strings, as it got them in main.
+        let word = unsafe { *argv.add(index) };
+        // SAFETY: as above.
+        (!word.is_null()).then(|| unsafe { CStr::from_ptr(word) }.to_string_lossy().into_owned())
+    });
+    let command = words.next();
+    let arguments: Vec<String> = words.collect();
+    hand_out(call, told_of(call, command, arguments), info)
+}
 
 /// The contents of `MPI_INFO_ENV`.
-pub fn environment(_call: &Call) -> Rc<Info> {
-    Info::of_environment(&Environment::default())
+pub fn environment(call: &Call) -> Rc<Info> {
+    let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let command = words.next();
+    told_of(call, command, words.collect())
+}
+
+fn told_of(call: &Call, command: Option<String>, arguments: Vec<String>) -> Rc<Info> {
+    let level = match call.library.process.thread_level() {
+        ThreadLevel::Single => "MPI_THREAD_SINGLE",
+        ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
+        ThreadLevel::Serialized => "MPI_THREAD_SERIALIZED",
+        ThreadLevel::Multiple => "MPI_THREAD_MULTIPLE",
+    };
+    let process = &call.library.process;
+    Info::of_environment(&Environment {
+        command,
+        arguments: (!arguments.is_empty()).then(|| arguments.join(" ")),
+        processes_max: process.is_initialized().then(|| process.world().size().to_string()),
+        host: Some(host_name()),
+        architecture: Some(env::consts::ARCH.to_owned()),
+        working_directory: env::current_dir().ok().map(|path| path.display().to_string()),
+        thread_level: process.is_initialized().then(|| level.to_owned()),
+        ..Environment::default()
+    })
+}
+
+pub fn info_dup(call: &Call, info: Rc<Info>, newinfo: Out<c::Info>) -> Outcome<()> {
+    hand_out(call, info.duplicate(), newinfo)
+}
+
+pub fn info_free(call: &Call, info: Out<c::Info>) -> Outcome<()> {
+    let handle = info.value();
+    if handle == MPI_INFO_ENV {
+        let detail = "is MPI_INFO_ENV, which cannot be freed";
+        return Err(Failure::argument(1, ErrorClass::Info, detail));
+    }
+    call.library.infos.forget(handle).ok_or_else(|| invalid(1, handle))?;
+    info.set(MPI_INFO_NULL);
+    Ok(())
+}
+
+pub fn info_set(_call: &Call, info: Rc<Info>, key: &[u8], value: &[u8]) -> Outcome<()> {
+    Ok(info.set(key, value, LIMITS)?)
+}
+
+pub fn info_delete(_call: &Call, info: Rc<Info>, key: &[u8]) -> Outcome<()> {
+    Ok(info.delete(key, LIMITS)?)
+}
+
+pub fn info_get(
+    _call: &Call,
+    info: Rc<Info>,
+    key: &[u8],
+    valuelen: c_int,
+    value: OutText,
+    flag: Out<c_int>,
+) -> Outcome<()> {
+    let found = info.value(key, LIMITS)?;
+    let room = usize::try_from(valuelen).map_err(|_| {
+        let detail = format!("is {valuelen}, but must not be negative");
+        Failure::argument(3, ErrorClass::InfoValue, detail)
+    })?;
+    flag.set_flag(found.is_some());
+    if let Some(found) = found {
+        // SAFETY: the program vouches for `valuelen` bytes and the zero byte.
+        unsafe { value.write(&found, room + 1) };
+    }
+    Ok(())
+}
+
+pub fn info_get_string(
+    _call: &Call,
+    info: Rc<Info>,
+    key: &[u8],
+    buflen: Out<c_int>,
+    value: *mut c_char,
+    flag: Out<c_int>,
+) -> Outcome<()> {
+    let found = info.value(key, LIMITS)?;
+    flag.set_flag(found.is_some());
+    let Some(found) = found else { return Ok(()) };
+    let room = usize::try_from(buflen.value()).unwrap_or(0);
+    if room > 0 {
+        if value.is_null() {
+            return Err(crate::arguments::null(4));
+        }
+        // SAFETY: the program vouches for `buflen` bytes.
+        unsafe { OutText::new(value).write(&found, room) };
+    }
+    buflen.set(found.len() as c_int + 1);
+    Ok(())
+}
+
+pub fn info_get_valuelen(
+    _call: &Call,
+    info: Rc<Info>,
+    key: &[u8],
+    valuelen: Out<c_int>,
+    flag: Out<c_int>,
+) -> Outcome<()> {
+    let found = info.value(key, LIMITS)?;
+    flag.set_flag(found.is_some());
+    if let Some(found) = found {
+        valuelen.set(found.len() as c_int);
+    }
+    Ok(())
+}
+
+pub fn info_get_nkeys(_call: &Call, info: Rc<Info>, nkeys: Out<c_int>) -> Outcome<()> {
+    nkeys.set(info.key_count() as c_int);
+    Ok(())
+}
+
+pub fn info_get_nthkey(_call: &Call, info: Rc<Info>, n: c_int, key: OutText) -> Outcome<()> {
+    let found = info
+        .key_at(n)
+        .map_err(|error| Failure::argument(2, error.class, format!("is {n}: {}", error.detail)))?;
+    // SAFETY: the standard asks for MPI_MAX_INFO_KEY bytes.
+    unsafe { key.write(&found, MPI_MAX_INFO_KEY) };
+    Ok(())
 }

@@ -11,6 +11,315 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
+/// `MPI_Comm_compare`.
+unsafe extern "C" fn comm_compare_entry(comm1: Comm, comm2: Comm, result: *mut c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_compare", parameters: &["comm1", "comm2", "result"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm1 = call.communicator(1, comm1)?;
+            let comm2 = call.communicator(2, comm2)?;
+            let result = call.out(3, result)?;
+            calls::communicators::comm_compare(call, comm1, comm2, result)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_compare(comm1: Comm, comm2: Comm, result: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_compare_entry(comm1, comm2, result) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_compare(comm1: Comm, comm2: Comm, result: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_compare_entry(comm1, comm2, result) }
+}
+
+/// `MPI_Comm_create`.
+unsafe extern "C" fn comm_create_entry(comm: Comm, group: Group, newcomm: *mut Comm) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_create", parameters: &["comm", "group", "newcomm"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let group = call.group(2, group)?;
+            let newcomm = call.out(3, newcomm)?;
+            calls::communicators::comm_create(call, comm, group, newcomm)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_create(comm: Comm, group: Group, newcomm: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_create_entry(comm, group, newcomm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_create(comm: Comm, group: Group, newcomm: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_create_entry(comm, group, newcomm) }
+}
+
+/// `MPI_Comm_create_group`.
+unsafe extern "C" fn comm_create_group_entry(
+    comm: Comm,
+    group: Group,
+    tag: c_int,
+    newcomm: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_create_group", parameters: &["comm", "group", "tag", "newcomm"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let group = call.group(2, group)?;
+            let tag = call.send_tag(3, tag)?;
+            let newcomm = call.out(4, newcomm)?;
+            calls::communicators::comm_create_group(call, comm, group, tag, newcomm)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_create_group(
+    comm: Comm,
+    group: Group,
+    tag: c_int,
+    newcomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_create_group_entry(comm, group, tag, newcomm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_create_group(
+    comm: Comm,
+    group: Group,
+    tag: c_int,
+    newcomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_create_group_entry(comm, group, tag, newcomm) }
+}
+
+/// `MPI_Comm_disconnect`.
+unsafe extern "C" fn comm_disconnect_entry(comm: *mut Comm) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_disconnect", parameters: &["comm"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.out(1, comm)?;
+            calls::communicators::comm_disconnect(call, comm)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_disconnect(comm: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_disconnect_entry(comm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_disconnect(comm: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_disconnect_entry(comm) }
+}
+
+/// `MPI_Comm_dup`.
+unsafe extern "C" fn comm_dup_entry(comm: Comm, newcomm: *mut Comm) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_dup", parameters: &["comm", "newcomm"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let newcomm = call.out(2, newcomm)?;
+            calls::communicators::comm_dup(call, comm, newcomm)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_dup(comm: Comm, newcomm: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_dup_entry(comm, newcomm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_dup(comm: Comm, newcomm: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_dup_entry(comm, newcomm) }
+}
+
+/// `MPI_Comm_dup_with_info`.
+unsafe extern "C" fn comm_dup_with_info_entry(comm: Comm, info: Info, newcomm: *mut Comm) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_dup_with_info", parameters: &["comm", "info", "newcomm"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let info = call.optional_info(2, info)?;
+            let newcomm = call.out(3, newcomm)?;
+            calls::communicators::comm_dup_with_info(call, comm, info, newcomm)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_dup_with_info(comm: Comm, info: Info, newcomm: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_dup_with_info_entry(comm, info, newcomm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_dup_with_info(comm: Comm, info: Info, newcomm: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_dup_with_info_entry(comm, info, newcomm) }
+}
+
+/// `MPI_Comm_free`.
+unsafe extern "C" fn comm_free_entry(comm: *mut Comm) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_free", parameters: &["comm"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.out(1, comm)?;
+            calls::communicators::comm_free(call, comm)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_free(comm: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_free_entry(comm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_free(comm: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_free_entry(comm) }
+}
+
+/// `MPI_Comm_get_info`.
+unsafe extern "C" fn comm_get_info_entry(comm: Comm, info_used: *mut Info) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_get_info", parameters: &["comm", "info_used"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let info_used = call.out(2, info_used)?;
+            calls::communicators::comm_get_info(call, comm, info_used)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_get_info(comm: Comm, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_get_info_entry(comm, info_used) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_get_info(comm: Comm, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_get_info_entry(comm, info_used) }
+}
+
+/// `MPI_Comm_get_name`.
+unsafe extern "C" fn comm_get_name_entry(
+    comm: Comm,
+    comm_name: *mut c_char,
+    resultlen: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_get_name", parameters: &["comm", "comm_name", "resultlen"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm_name = call.out_text(2, comm_name)?;
+            let resultlen = call.out(3, resultlen)?;
+            calls::communicators::comm_get_name(call, comm, comm_name, resultlen)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_get_name(
+    comm: Comm,
+    comm_name: *mut c_char,
+    resultlen: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_get_name_entry(comm, comm_name, resultlen) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_get_name(
+    comm: Comm,
+    comm_name: *mut c_char,
+    resultlen: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_get_name_entry(comm, comm_name, resultlen) }
+}
+
+/// `MPI_Comm_get_parent`.
+unsafe extern "C" fn comm_get_parent_entry(parent: *mut Comm) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_get_parent", parameters: &["parent"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let parent = call.out(1, parent)?;
+            calls::communicators::comm_get_parent(call, parent)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_get_parent(parent: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_get_parent_entry(parent) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_get_parent(parent: *mut Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_get_parent_entry(parent) }
+}
+
+/// `MPI_Comm_group`.
+unsafe extern "C" fn comm_group_entry(comm: Comm, group: *mut Group) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_group", parameters: &["comm", "group"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let group = call.out(2, group)?;
+            calls::communicators::comm_group(call, comm, group)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_group(comm: Comm, group: *mut Group) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_group_entry(comm, group) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_group(comm: Comm, group: *mut Group) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_group_entry(comm, group) }
+}
+
 /// `MPI_Comm_rank`.
 unsafe extern "C" fn comm_rank_entry(comm: Comm, rank: *mut c_int) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Comm_rank", parameters: &["comm", "rank"] };
@@ -36,6 +345,103 @@ unsafe extern "C" fn PMPI_Comm_rank(comm: Comm, rank: *mut c_int) -> c_int {
     unsafe { comm_rank_entry(comm, rank) }
 }
 
+/// `MPI_Comm_remote_group`.
+unsafe extern "C" fn comm_remote_group_entry(comm: Comm, group: *mut Group) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_remote_group", parameters: &["comm", "group"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let group = call.out(2, group)?;
+            calls::communicators::comm_remote_group(call, comm, group)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_remote_group(comm: Comm, group: *mut Group) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_remote_group_entry(comm, group) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_remote_group(comm: Comm, group: *mut Group) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_remote_group_entry(comm, group) }
+}
+
+/// `MPI_Comm_remote_size`.
+unsafe extern "C" fn comm_remote_size_entry(comm: Comm, size: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_remote_size", parameters: &["comm", "size"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let size = call.out(2, size)?;
+            calls::communicators::comm_remote_size(call, comm, size)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_remote_size(comm: Comm, size: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_remote_size_entry(comm, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_remote_size(comm: Comm, size: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_remote_size_entry(comm, size) }
+}
+
+/// `MPI_Comm_set_info`.
+unsafe extern "C" fn comm_set_info_entry(comm: Comm, info: Info) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_set_info", parameters: &["comm", "info"] };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(1, comm)?;
+        let info = call.optional_info(2, info)?;
+        calls::communicators::comm_set_info(call, comm, info)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_set_info(comm: Comm, info: Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_set_info_entry(comm, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_set_info(comm: Comm, info: Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_set_info_entry(comm, info) }
+}
+
+/// `MPI_Comm_set_name`.
+unsafe extern "C" fn comm_set_name_entry(comm: Comm, comm_name: *const c_char) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_set_name", parameters: &["comm", "comm_name"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let comm_name = call.text(2, comm_name)?;
+            calls::communicators::comm_set_name(call, comm, comm_name)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_set_name(comm: Comm, comm_name: *const c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_set_name_entry(comm, comm_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_set_name(comm: Comm, comm_name: *const c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_set_name_entry(comm, comm_name) }
+}
+
 /// `MPI_Comm_size`.
 unsafe extern "C" fn comm_size_entry(comm: Comm, size: *mut c_int) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Comm_size", parameters: &["comm", "size"] };
@@ -59,4 +465,142 @@ unsafe extern "C" fn MPI_Comm_size(comm: Comm, size: *mut c_int) -> c_int {
 unsafe extern "C" fn PMPI_Comm_size(comm: Comm, size: *mut c_int) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { comm_size_entry(comm, size) }
+}
+
+/// `MPI_Comm_split`.
+unsafe extern "C" fn comm_split_entry(
+    comm: Comm,
+    color: c_int,
+    key: c_int,
+    newcomm: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_split", parameters: &["comm", "color", "key", "newcomm"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let newcomm = call.out(4, newcomm)?;
+            calls::communicators::comm_split(call, comm, color, key, newcomm)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_split(
+    comm: Comm,
+    color: c_int,
+    key: c_int,
+    newcomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_split_entry(comm, color, key, newcomm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_split(
+    comm: Comm,
+    color: c_int,
+    key: c_int,
+    newcomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_split_entry(comm, color, key, newcomm) }
+}
+
+/// `MPI_Comm_split_type`.
+unsafe extern "C" fn comm_split_type_entry(
+    comm: Comm,
+    split_type: c_int,
+    key: c_int,
+    info: Info,
+    newcomm: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Comm_split_type",
+        parameters: &["comm", "split_type", "key", "info", "newcomm"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let info = call.optional_info(4, info)?;
+            let newcomm = call.out(5, newcomm)?;
+            calls::communicators::comm_split_type(call, comm, split_type, key, info, newcomm)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_split_type(
+    comm: Comm,
+    split_type: c_int,
+    key: c_int,
+    info: Info,
+    newcomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_split_type_entry(comm, split_type, key, info, newcomm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_split_type(
+    comm: Comm,
+    split_type: c_int,
+    key: c_int,
+    info: Info,
+    newcomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_split_type_entry(comm, split_type, key, info, newcomm) }
+}
+
+/// `MPI_Comm_test_inter`.
+unsafe extern "C" fn comm_test_inter_entry(comm: Comm, flag: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_test_inter", parameters: &["comm", "flag"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let flag = call.out(2, flag)?;
+            calls::communicators::comm_test_inter(call, comm, flag)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_test_inter_entry(comm, flag) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_test_inter_entry(comm, flag) }
+}
+
+/// `MPI_Topo_test`.
+unsafe extern "C" fn topo_test_entry(comm: Comm, status: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Topo_test", parameters: &["comm", "status"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let status = call.out(2, status)?;
+            calls::communicators::topo_test(call, comm, status)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Topo_test(comm: Comm, status: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { topo_test_entry(comm, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Topo_test(comm: Comm, status: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { topo_test_entry(comm, status) }
 }

@@ -11,154 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_Abi_get_fortran_booleans`.
-unsafe extern "C" fn abi_get_fortran_booleans_entry(
-    logical_size: c_int,
-    logical_true: *mut c_void,
-    logical_false: *mut c_void,
-    is_set: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Abi_get_fortran_booleans",
-        parameters: &["logical_size", "logical_true", "logical_false", "is_set"],
-    };
-    let _ = (logical_size, logical_true, logical_false, is_set);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Abi_get_fortran_booleans(
-    logical_size: c_int,
-    logical_true: *mut c_void,
-    logical_false: *mut c_void,
-    is_set: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_get_fortran_booleans_entry(logical_size, logical_true, logical_false, is_set) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Abi_get_fortran_booleans(
-    logical_size: c_int,
-    logical_true: *mut c_void,
-    logical_false: *mut c_void,
-    is_set: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_get_fortran_booleans_entry(logical_size, logical_true, logical_false, is_set) }
-}
-
-/// `MPI_Abi_get_fortran_info`.
-unsafe extern "C" fn abi_get_fortran_info_entry(info: *mut Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Abi_get_fortran_info", parameters: &["info"] };
-    let _ = (info,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Abi_get_fortran_info(info: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_get_fortran_info_entry(info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Abi_get_fortran_info(info: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_get_fortran_info_entry(info) }
-}
-
-/// `MPI_Abi_get_info`.
-unsafe extern "C" fn abi_get_info_entry(info: *mut Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Abi_get_info", parameters: &["info"] };
-    let _ = (info,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Abi_get_info(info: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_get_info_entry(info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Abi_get_info(info: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_get_info_entry(info) }
-}
-
-/// `MPI_Abi_get_version`.
-unsafe extern "C" fn abi_get_version_entry(abi_major: *mut c_int, abi_minor: *mut c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Abi_get_version", parameters: &["abi_major", "abi_minor"] };
-    let _ = (abi_major, abi_minor);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Abi_get_version(abi_major: *mut c_int, abi_minor: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_get_version_entry(abi_major, abi_minor) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Abi_get_version(abi_major: *mut c_int, abi_minor: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_get_version_entry(abi_major, abi_minor) }
-}
-
-/// `MPI_Abi_set_fortran_booleans`.
-unsafe extern "C" fn abi_set_fortran_booleans_entry(
-    logical_size: c_int,
-    logical_true: *mut c_void,
-    logical_false: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Abi_set_fortran_booleans",
-        parameters: &["logical_size", "logical_true", "logical_false"],
-    };
-    let _ = (logical_size, logical_true, logical_false);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Abi_set_fortran_booleans(
-    logical_size: c_int,
-    logical_true: *mut c_void,
-    logical_false: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_set_fortran_booleans_entry(logical_size, logical_true, logical_false) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Abi_set_fortran_booleans(
-    logical_size: c_int,
-    logical_true: *mut c_void,
-    logical_false: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_set_fortran_booleans_entry(logical_size, logical_true, logical_false) }
-}
-
-/// `MPI_Abi_set_fortran_info`.
-unsafe extern "C" fn abi_set_fortran_info_entry(info: Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Abi_set_fortran_info", parameters: &["info"] };
-    let _ = (info,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Abi_set_fortran_info(info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_set_fortran_info_entry(info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Abi_set_fortran_info(info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { abi_set_fortran_info_entry(info) }
-}
-
 /// `MPI_Accumulate`.
 unsafe extern "C" fn accumulate_entry(
     origin_addr: *const c_void,
@@ -351,173 +203,6 @@ unsafe extern "C" fn PMPI_Accumulate_c(
     }
 }
 
-/// `MPI_Add_error_class`.
-unsafe extern "C" fn add_error_class_entry(errorclass: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Add_error_class", parameters: &["errorclass"] };
-    let _ = (errorclass,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Add_error_class(errorclass: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { add_error_class_entry(errorclass) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Add_error_class(errorclass: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { add_error_class_entry(errorclass) }
-}
-
-/// `MPI_Add_error_code`.
-unsafe extern "C" fn add_error_code_entry(errorclass: c_int, errorcode: *mut c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Add_error_code", parameters: &["errorclass", "errorcode"] };
-    let _ = (errorclass, errorcode);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Add_error_code(errorclass: c_int, errorcode: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { add_error_code_entry(errorclass, errorcode) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Add_error_code(errorclass: c_int, errorcode: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { add_error_code_entry(errorclass, errorcode) }
-}
-
-/// `MPI_Add_error_string`.
-unsafe extern "C" fn add_error_string_entry(errorcode: c_int, string: *const c_char) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Add_error_string", parameters: &["errorcode", "string"] };
-    let _ = (errorcode, string);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Add_error_string(errorcode: c_int, string: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { add_error_string_entry(errorcode, string) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Add_error_string(errorcode: c_int, string: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { add_error_string_entry(errorcode, string) }
-}
-
-/// `MPI_Allgather`.
-unsafe extern "C" fn allgather_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allgather",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) }
-}
-
-/// `MPI_Allgather_c`.
-unsafe extern "C" fn allgather_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allgather_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) }
-}
-
 /// `MPI_Allgather_init`.
 unsafe extern "C" fn allgather_init_entry(
     sendbuf: *const c_void,
@@ -654,134 +339,6 @@ unsafe extern "C" fn PMPI_Allgather_init_c(
     unsafe {
         allgather_init_c_entry(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Allgatherv`.
-unsafe extern "C" fn allgatherv_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allgatherv",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgatherv_entry(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgatherv_entry(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm)
-    }
-}
-
-/// `MPI_Allgatherv_c`.
-unsafe extern "C" fn allgatherv_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allgatherv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
         )
     }
 }
@@ -938,111 +495,6 @@ unsafe extern "C" fn PMPI_Allgatherv_init_c(
     }
 }
 
-/// `MPI_Alloc_mem`.
-unsafe extern "C" fn alloc_mem_entry(size: isize, info: Info, baseptr: *mut c_void) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Alloc_mem", parameters: &["size", "info", "baseptr"] };
-    let _ = (size, info, baseptr);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alloc_mem(size: isize, info: Info, baseptr: *mut c_void) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { alloc_mem_entry(size, info, baseptr) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alloc_mem(size: isize, info: Info, baseptr: *mut c_void) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { alloc_mem_entry(size, info, baseptr) }
-}
-
-/// `MPI_Allreduce`.
-unsafe extern "C" fn allreduce_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allreduce",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allreduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allreduce_entry(sendbuf, recvbuf, count, datatype, op, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allreduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allreduce_entry(sendbuf, recvbuf, count, datatype, op, comm) }
-}
-
-/// `MPI_Allreduce_c`.
-unsafe extern "C" fn allreduce_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allreduce_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allreduce_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allreduce_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm) }
-}
-
 /// `MPI_Allreduce_init`.
 unsafe extern "C" fn allreduce_init_entry(
     sendbuf: *const c_void,
@@ -1139,114 +591,6 @@ unsafe extern "C" fn PMPI_Allreduce_init_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { allreduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-/// `MPI_Alltoall`.
-unsafe extern "C" fn alltoall_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoall",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) }
-}
-
-/// `MPI_Alltoall_c`.
-unsafe extern "C" fn alltoall_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoall_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) }
 }
 
 /// `MPI_Alltoall_init`.
@@ -1385,146 +729,6 @@ unsafe extern "C" fn PMPI_Alltoall_init_c(
     unsafe {
         alltoall_init_c_entry(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Alltoallv`.
-unsafe extern "C" fn alltoallv_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoallv",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-/// `MPI_Alltoallv_c`.
-unsafe extern "C" fn alltoallv_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoallv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
         )
     }
 }
@@ -1695,146 +899,6 @@ unsafe extern "C" fn PMPI_Alltoallv_init_c(
     }
 }
 
-/// `MPI_Alltoallw`.
-unsafe extern "C" fn alltoallw_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoallw",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-/// `MPI_Alltoallw_c`.
-unsafe extern "C" fn alltoallw_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoallw_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
 /// `MPI_Alltoallw_init`.
 unsafe extern "C" fn alltoallw_init_entry(
     sendbuf: *const c_void,
@@ -2001,102 +1065,6 @@ unsafe extern "C" fn PMPI_Alltoallw_init_c(
     }
 }
 
-/// `MPI_Attr_delete`.
-unsafe extern "C" fn attr_delete_entry(comm: Comm, keyval: c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Attr_delete", parameters: &["comm", "keyval"] };
-    let _ = (keyval,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Attr_delete(comm: Comm, keyval: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { attr_delete_entry(comm, keyval) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Attr_delete(comm: Comm, keyval: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { attr_delete_entry(comm, keyval) }
-}
-
-/// `MPI_Attr_get`.
-unsafe extern "C" fn attr_get_entry(
-    comm: Comm,
-    keyval: c_int,
-    attribute_val: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Attr_get", parameters: &["comm", "keyval", "attribute_val", "flag"] };
-    let _ = (keyval, attribute_val, flag);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Attr_get(
-    comm: Comm,
-    keyval: c_int,
-    attribute_val: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { attr_get_entry(comm, keyval, attribute_val, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Attr_get(
-    comm: Comm,
-    keyval: c_int,
-    attribute_val: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { attr_get_entry(comm, keyval, attribute_val, flag) }
-}
-
-/// `MPI_Attr_put`.
-unsafe extern "C" fn attr_put_entry(
-    comm: Comm,
-    keyval: c_int,
-    attribute_val: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Attr_put", parameters: &["comm", "keyval", "attribute_val"] };
-    let _ = (keyval, attribute_val);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Attr_put(comm: Comm, keyval: c_int, attribute_val: *mut c_void) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { attr_put_entry(comm, keyval, attribute_val) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Attr_put(comm: Comm, keyval: c_int, attribute_val: *mut c_void) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { attr_put_entry(comm, keyval, attribute_val) }
-}
-
-/// `MPI_Barrier`.
-unsafe extern "C" fn barrier_entry(comm: Comm) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Barrier", parameters: &["comm"] };
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Barrier(comm: Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { barrier_entry(comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Barrier(comm: Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { barrier_entry(comm) }
-}
-
 /// `MPI_Barrier_init`.
 unsafe extern "C" fn barrier_init_entry(comm: Comm, info: Info, request: *mut Request) -> c_int {
     static ENTRY: Entry =
@@ -2115,82 +1083,6 @@ unsafe extern "C" fn MPI_Barrier_init(comm: Comm, info: Info, request: *mut Requ
 unsafe extern "C" fn PMPI_Barrier_init(comm: Comm, info: Info, request: *mut Request) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { barrier_init_entry(comm, info, request) }
-}
-
-/// `MPI_Bcast`.
-unsafe extern "C" fn bcast_entry(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Bcast", parameters: &["buffer", "count", "datatype", "root", "comm"] };
-    let _ = (buffer, count, datatype, root);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Bcast(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { bcast_entry(buffer, count, datatype, root, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Bcast(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { bcast_entry(buffer, count, datatype, root, comm) }
-}
-
-/// `MPI_Bcast_c`.
-unsafe extern "C" fn bcast_c_entry(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Bcast_c", parameters: &["buffer", "count", "datatype", "root", "comm"] };
-    let _ = (buffer, count, datatype, root);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Bcast_c(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { bcast_c_entry(buffer, count, datatype, root, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Bcast_c(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { bcast_c_entry(buffer, count, datatype, root, comm) }
 }
 
 /// `MPI_Bcast_init`.
@@ -2283,101 +1175,6 @@ unsafe extern "C" fn PMPI_Bcast_init_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { bcast_init_c_entry(buffer, count, datatype, root, comm, info, request) }
-}
-
-/// `MPI_Buffer_attach`.
-unsafe extern "C" fn buffer_attach_entry(buffer: *mut c_void, size: c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Buffer_attach", parameters: &["buffer", "size"] };
-    let _ = (buffer, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Buffer_attach(buffer: *mut c_void, size: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_attach_entry(buffer, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Buffer_attach(buffer: *mut c_void, size: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_attach_entry(buffer, size) }
-}
-
-/// `MPI_Buffer_attach_c`.
-unsafe extern "C" fn buffer_attach_c_entry(buffer: *mut c_void, size: i64) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Buffer_attach_c", parameters: &["buffer", "size"] };
-    let _ = (buffer, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Buffer_attach_c(buffer: *mut c_void, size: i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_attach_c_entry(buffer, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Buffer_attach_c(buffer: *mut c_void, size: i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_attach_c_entry(buffer, size) }
-}
-
-/// `MPI_Buffer_detach`.
-unsafe extern "C" fn buffer_detach_entry(buffer_addr: *mut c_void, size: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Buffer_detach", parameters: &["buffer_addr", "size"] };
-    let _ = (buffer_addr, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_detach_entry(buffer_addr, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_detach_entry(buffer_addr, size) }
-}
-
-/// `MPI_Buffer_detach_c`.
-unsafe extern "C" fn buffer_detach_c_entry(buffer_addr: *mut c_void, size: *mut i64) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Buffer_detach_c", parameters: &["buffer_addr", "size"] };
-    let _ = (buffer_addr, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Buffer_detach_c(buffer_addr: *mut c_void, size: *mut i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_detach_c_entry(buffer_addr, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Buffer_detach_c(buffer_addr: *mut c_void, size: *mut i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_detach_c_entry(buffer_addr, size) }
-}
-
-/// `MPI_Buffer_flush`.
-unsafe extern "C" fn buffer_flush_entry() -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Buffer_flush", parameters: &[] };
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Buffer_flush() -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_flush_entry() }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Buffer_flush() -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_flush_entry() }
 }
 
 /// `MPI_Buffer_iflush`.
@@ -2782,46 +1579,6 @@ unsafe extern "C" fn PMPI_Comm_attach_buffer_c(
     unsafe { comm_attach_buffer_c_entry(comm, buffer, size) }
 }
 
-/// `MPI_Comm_call_errhandler`.
-unsafe extern "C" fn comm_call_errhandler_entry(comm: Comm, errorcode: c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_call_errhandler", parameters: &["comm", "errorcode"] };
-    let _ = (errorcode,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_call_errhandler(comm: Comm, errorcode: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_call_errhandler_entry(comm, errorcode) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_call_errhandler(comm: Comm, errorcode: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_call_errhandler_entry(comm, errorcode) }
-}
-
-/// `MPI_Comm_compare`.
-unsafe extern "C" fn comm_compare_entry(comm1: Comm, comm2: Comm, result: *mut c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_compare", parameters: &["comm1", "comm2", "result"] };
-    let _ = (comm2, result);
-    unsupported(&ENTRY, Some(comm1))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_compare(comm1: Comm, comm2: Comm, result: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_compare_entry(comm1, comm2, result) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_compare(comm1: Comm, comm2: Comm, result: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_compare_entry(comm1, comm2, result) }
-}
-
 /// `MPI_Comm_connect`.
 unsafe extern "C" fn comm_connect_entry(
     port_name: *const c_char,
@@ -2862,57 +1619,6 @@ unsafe extern "C" fn PMPI_Comm_connect(
     unsafe { comm_connect_entry(port_name, info, root, comm, newcomm) }
 }
 
-/// `MPI_Comm_create`.
-unsafe extern "C" fn comm_create_entry(comm: Comm, group: Group, newcomm: *mut Comm) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_create", parameters: &["comm", "group", "newcomm"] };
-    let _ = (group, newcomm);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_create(comm: Comm, group: Group, newcomm: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_create_entry(comm, group, newcomm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_create(comm: Comm, group: Group, newcomm: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_create_entry(comm, group, newcomm) }
-}
-
-/// `MPI_Comm_create_errhandler`.
-unsafe extern "C" fn comm_create_errhandler_entry(
-    comm_errhandler_fn: *const c_void,
-    errhandler: *mut Errhandler,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Comm_create_errhandler",
-        parameters: &["comm_errhandler_fn", "errhandler"],
-    };
-    let _ = (comm_errhandler_fn, errhandler);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_create_errhandler(
-    comm_errhandler_fn: *const c_void,
-    errhandler: *mut Errhandler,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_create_errhandler_entry(comm_errhandler_fn, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_create_errhandler(
-    comm_errhandler_fn: *const c_void,
-    errhandler: *mut Errhandler,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_create_errhandler_entry(comm_errhandler_fn, errhandler) }
-}
-
 /// `MPI_Comm_create_from_group`.
 unsafe extern "C" fn comm_create_from_group_entry(
     group: Group,
@@ -2951,102 +1657,6 @@ unsafe extern "C" fn PMPI_Comm_create_from_group(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { comm_create_from_group_entry(group, stringtag, info, errhandler, newcomm) }
-}
-
-/// `MPI_Comm_create_group`.
-unsafe extern "C" fn comm_create_group_entry(
-    comm: Comm,
-    group: Group,
-    tag: c_int,
-    newcomm: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_create_group", parameters: &["comm", "group", "tag", "newcomm"] };
-    let _ = (group, tag, newcomm);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_create_group(
-    comm: Comm,
-    group: Group,
-    tag: c_int,
-    newcomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_create_group_entry(comm, group, tag, newcomm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_create_group(
-    comm: Comm,
-    group: Group,
-    tag: c_int,
-    newcomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_create_group_entry(comm, group, tag, newcomm) }
-}
-
-/// `MPI_Comm_create_keyval`.
-unsafe extern "C" fn comm_create_keyval_entry(
-    comm_copy_attr_fn: *const c_void,
-    comm_delete_attr_fn: *const c_void,
-    comm_keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Comm_create_keyval",
-        parameters: &["comm_copy_attr_fn", "comm_delete_attr_fn", "comm_keyval", "extra_state"],
-    };
-    let _ = (comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_create_keyval(
-    comm_copy_attr_fn: *const c_void,
-    comm_delete_attr_fn: *const c_void,
-    comm_keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        comm_create_keyval_entry(comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_create_keyval(
-    comm_copy_attr_fn: *const c_void,
-    comm_delete_attr_fn: *const c_void,
-    comm_keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        comm_create_keyval_entry(comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state)
-    }
-}
-
-/// `MPI_Comm_delete_attr`.
-unsafe extern "C" fn comm_delete_attr_entry(comm: Comm, comm_keyval: c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_delete_attr", parameters: &["comm", "comm_keyval"] };
-    let _ = (comm_keyval,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_delete_attr(comm: Comm, comm_keyval: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_delete_attr_entry(comm, comm_keyval) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_delete_attr(comm: Comm, comm_keyval: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_delete_attr_entry(comm, comm_keyval) }
 }
 
 /// `MPI_Comm_detach_buffer`.
@@ -3113,64 +1723,6 @@ unsafe extern "C" fn PMPI_Comm_detach_buffer_c(
     unsafe { comm_detach_buffer_c_entry(comm, buffer_addr, size) }
 }
 
-/// `MPI_Comm_disconnect`.
-unsafe extern "C" fn comm_disconnect_entry(comm: *mut Comm) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_disconnect", parameters: &["comm"] };
-    let _ = (comm,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_disconnect(comm: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_disconnect_entry(comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_disconnect(comm: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_disconnect_entry(comm) }
-}
-
-/// `MPI_Comm_dup`.
-unsafe extern "C" fn comm_dup_entry(comm: Comm, newcomm: *mut Comm) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_dup", parameters: &["comm", "newcomm"] };
-    let _ = (newcomm,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_dup(comm: Comm, newcomm: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_dup_entry(comm, newcomm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_dup(comm: Comm, newcomm: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_dup_entry(comm, newcomm) }
-}
-
-/// `MPI_Comm_dup_with_info`.
-unsafe extern "C" fn comm_dup_with_info_entry(comm: Comm, info: Info, newcomm: *mut Comm) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_dup_with_info", parameters: &["comm", "info", "newcomm"] };
-    let _ = (info, newcomm);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_dup_with_info(comm: Comm, info: Info, newcomm: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_dup_with_info_entry(comm, info, newcomm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_dup_with_info(comm: Comm, info: Info, newcomm: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_dup_with_info_entry(comm, info, newcomm) }
-}
-
 /// `MPI_Comm_flush_buffer`.
 unsafe extern "C" fn comm_flush_buffer_entry(comm: Comm) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Comm_flush_buffer", parameters: &["comm"] };
@@ -3187,190 +1739,6 @@ unsafe extern "C" fn MPI_Comm_flush_buffer(comm: Comm) -> c_int {
 unsafe extern "C" fn PMPI_Comm_flush_buffer(comm: Comm) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { comm_flush_buffer_entry(comm) }
-}
-
-/// `MPI_Comm_free`.
-unsafe extern "C" fn comm_free_entry(comm: *mut Comm) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_free", parameters: &["comm"] };
-    let _ = (comm,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_free(comm: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_free_entry(comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_free(comm: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_free_entry(comm) }
-}
-
-/// `MPI_Comm_free_keyval`.
-unsafe extern "C" fn comm_free_keyval_entry(comm_keyval: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_free_keyval", parameters: &["comm_keyval"] };
-    let _ = (comm_keyval,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_free_keyval(comm_keyval: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_free_keyval_entry(comm_keyval) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_free_keyval(comm_keyval: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_free_keyval_entry(comm_keyval) }
-}
-
-/// `MPI_Comm_get_attr`.
-unsafe extern "C" fn comm_get_attr_entry(
-    comm: Comm,
-    comm_keyval: c_int,
-    attribute_val: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Comm_get_attr",
-        parameters: &["comm", "comm_keyval", "attribute_val", "flag"],
-    };
-    let _ = (comm_keyval, attribute_val, flag);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_get_attr(
-    comm: Comm,
-    comm_keyval: c_int,
-    attribute_val: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_get_attr_entry(comm, comm_keyval, attribute_val, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_get_attr(
-    comm: Comm,
-    comm_keyval: c_int,
-    attribute_val: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_get_attr_entry(comm, comm_keyval, attribute_val, flag) }
-}
-
-/// `MPI_Comm_get_errhandler`.
-unsafe extern "C" fn comm_get_errhandler_entry(comm: Comm, errhandler: *mut Errhandler) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_get_errhandler", parameters: &["comm", "errhandler"] };
-    let _ = (errhandler,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_get_errhandler(comm: Comm, errhandler: *mut Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_get_errhandler_entry(comm, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_get_errhandler(comm: Comm, errhandler: *mut Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_get_errhandler_entry(comm, errhandler) }
-}
-
-/// `MPI_Comm_get_info`.
-unsafe extern "C" fn comm_get_info_entry(comm: Comm, info_used: *mut Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_get_info", parameters: &["comm", "info_used"] };
-    let _ = (info_used,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_get_info(comm: Comm, info_used: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_get_info_entry(comm, info_used) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_get_info(comm: Comm, info_used: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_get_info_entry(comm, info_used) }
-}
-
-/// `MPI_Comm_get_name`.
-unsafe extern "C" fn comm_get_name_entry(
-    comm: Comm,
-    comm_name: *mut c_char,
-    resultlen: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_get_name", parameters: &["comm", "comm_name", "resultlen"] };
-    let _ = (comm_name, resultlen);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_get_name(
-    comm: Comm,
-    comm_name: *mut c_char,
-    resultlen: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_get_name_entry(comm, comm_name, resultlen) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_get_name(
-    comm: Comm,
-    comm_name: *mut c_char,
-    resultlen: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_get_name_entry(comm, comm_name, resultlen) }
-}
-
-/// `MPI_Comm_get_parent`.
-unsafe extern "C" fn comm_get_parent_entry(parent: *mut Comm) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_get_parent", parameters: &["parent"] };
-    let _ = (parent,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_get_parent(parent: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_get_parent_entry(parent) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_get_parent(parent: *mut Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_get_parent_entry(parent) }
-}
-
-/// `MPI_Comm_group`.
-unsafe extern "C" fn comm_group_entry(comm: Comm, group: *mut Group) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_group", parameters: &["comm", "group"] };
-    let _ = (group,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_group(comm: Comm, group: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_group_entry(comm, group) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_group(comm: Comm, group: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_group_entry(comm, group) }
 }
 
 /// `MPI_Comm_idup`.
@@ -3475,134 +1843,6 @@ unsafe extern "C" fn MPI_Comm_join(fd: c_int, intercomm: *mut Comm) -> c_int {
 unsafe extern "C" fn PMPI_Comm_join(fd: c_int, intercomm: *mut Comm) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { comm_join_entry(fd, intercomm) }
-}
-
-/// `MPI_Comm_remote_group`.
-unsafe extern "C" fn comm_remote_group_entry(comm: Comm, group: *mut Group) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_remote_group", parameters: &["comm", "group"] };
-    let _ = (group,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_remote_group(comm: Comm, group: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_remote_group_entry(comm, group) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_remote_group(comm: Comm, group: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_remote_group_entry(comm, group) }
-}
-
-/// `MPI_Comm_remote_size`.
-unsafe extern "C" fn comm_remote_size_entry(comm: Comm, size: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_remote_size", parameters: &["comm", "size"] };
-    let _ = (size,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_remote_size(comm: Comm, size: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_remote_size_entry(comm, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_remote_size(comm: Comm, size: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_remote_size_entry(comm, size) }
-}
-
-/// `MPI_Comm_set_attr`.
-unsafe extern "C" fn comm_set_attr_entry(
-    comm: Comm,
-    comm_keyval: c_int,
-    attribute_val: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_set_attr", parameters: &["comm", "comm_keyval", "attribute_val"] };
-    let _ = (comm_keyval, attribute_val);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_set_attr(
-    comm: Comm,
-    comm_keyval: c_int,
-    attribute_val: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_set_attr_entry(comm, comm_keyval, attribute_val) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_set_attr(
-    comm: Comm,
-    comm_keyval: c_int,
-    attribute_val: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_set_attr_entry(comm, comm_keyval, attribute_val) }
-}
-
-/// `MPI_Comm_set_errhandler`.
-unsafe extern "C" fn comm_set_errhandler_entry(comm: Comm, errhandler: Errhandler) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_set_errhandler", parameters: &["comm", "errhandler"] };
-    let _ = (errhandler,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_set_errhandler(comm: Comm, errhandler: Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_set_errhandler_entry(comm, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_set_errhandler(comm: Comm, errhandler: Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_set_errhandler_entry(comm, errhandler) }
-}
-
-/// `MPI_Comm_set_info`.
-unsafe extern "C" fn comm_set_info_entry(comm: Comm, info: Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_set_info", parameters: &["comm", "info"] };
-    let _ = (info,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_set_info(comm: Comm, info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_set_info_entry(comm, info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_set_info(comm: Comm, info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_set_info_entry(comm, info) }
-}
-
-/// `MPI_Comm_set_name`.
-unsafe extern "C" fn comm_set_name_entry(comm: Comm, comm_name: *const c_char) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_set_name", parameters: &["comm", "comm_name"] };
-    let _ = (comm_name,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_set_name(comm: Comm, comm_name: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_set_name_entry(comm, comm_name) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_set_name(comm: Comm, comm_name: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_set_name_entry(comm, comm_name) }
 }
 
 /// `MPI_Comm_spawn`.
@@ -3762,77 +2002,2282 @@ unsafe extern "C" fn PMPI_Comm_spawn_multiple(
     }
 }
 
-/// `MPI_Comm_split`.
-unsafe extern "C" fn comm_split_entry(
-    comm: Comm,
-    color: c_int,
-    key: c_int,
-    newcomm: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_split", parameters: &["comm", "color", "key", "newcomm"] };
-    let _ = (color, key, newcomm);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_split(
-    comm: Comm,
-    color: c_int,
-    key: c_int,
-    newcomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_split_entry(comm, color, key, newcomm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_split(
-    comm: Comm,
-    color: c_int,
-    key: c_int,
-    newcomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_split_entry(comm, color, key, newcomm) }
-}
-
-/// `MPI_Comm_split_type`.
-unsafe extern "C" fn comm_split_type_entry(
-    comm: Comm,
-    split_type: c_int,
-    key: c_int,
-    info: Info,
-    newcomm: *mut Comm,
+/// `MPI_Compare_and_swap`.
+unsafe extern "C" fn compare_and_swap_entry(
+    origin_addr: *const c_void,
+    compare_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    win: Win,
 ) -> c_int {
     static ENTRY: Entry = Entry {
-        name: "MPI_Comm_split_type",
-        parameters: &["comm", "split_type", "key", "info", "newcomm"],
+        name: "MPI_Compare_and_swap",
+        parameters: &[
+            "origin_addr",
+            "compare_addr",
+            "result_addr",
+            "datatype",
+            "target_rank",
+            "target_disp",
+            "win",
+        ],
     };
-    let _ = (split_type, key, info, newcomm);
+    let _ = (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Compare_and_swap(
+    origin_addr: *const c_void,
+    compare_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        compare_and_swap_entry(
+            origin_addr,
+            compare_addr,
+            result_addr,
+            datatype,
+            target_rank,
+            target_disp,
+            win,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Compare_and_swap(
+    origin_addr: *const c_void,
+    compare_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        compare_and_swap_entry(
+            origin_addr,
+            compare_addr,
+            result_addr,
+            datatype,
+            target_rank,
+            target_disp,
+            win,
+        )
+    }
+}
+
+/// `MPI_Dims_create`.
+unsafe extern "C" fn dims_create_entry(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Dims_create", parameters: &["nnodes", "ndims", "dims"] };
+    let _ = (nnodes, ndims, dims);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { dims_create_entry(nnodes, ndims, dims) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { dims_create_entry(nnodes, ndims, dims) }
+}
+
+/// `MPI_Dist_graph_create`.
+unsafe extern "C" fn dist_graph_create_entry(
+    comm_old: Comm,
+    n: c_int,
+    sources: *const c_int,
+    degrees: *const c_int,
+    destinations: *const c_int,
+    weights: *const c_int,
+    info: Info,
+    reorder: c_int,
+    comm_dist_graph: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Dist_graph_create",
+        parameters: &[
+            "comm_old",
+            "n",
+            "sources",
+            "degrees",
+            "destinations",
+            "weights",
+            "info",
+            "reorder",
+            "comm_dist_graph",
+        ],
+    };
+    let _ = (n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph);
+    unsupported(&ENTRY, Some(comm_old))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Dist_graph_create(
+    comm_old: Comm,
+    n: c_int,
+    sources: *const c_int,
+    degrees: *const c_int,
+    destinations: *const c_int,
+    weights: *const c_int,
+    info: Info,
+    reorder: c_int,
+    comm_dist_graph: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        dist_graph_create_entry(
+            comm_old,
+            n,
+            sources,
+            degrees,
+            destinations,
+            weights,
+            info,
+            reorder,
+            comm_dist_graph,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Dist_graph_create(
+    comm_old: Comm,
+    n: c_int,
+    sources: *const c_int,
+    degrees: *const c_int,
+    destinations: *const c_int,
+    weights: *const c_int,
+    info: Info,
+    reorder: c_int,
+    comm_dist_graph: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        dist_graph_create_entry(
+            comm_old,
+            n,
+            sources,
+            degrees,
+            destinations,
+            weights,
+            info,
+            reorder,
+            comm_dist_graph,
+        )
+    }
+}
+
+/// `MPI_Dist_graph_create_adjacent`.
+unsafe extern "C" fn dist_graph_create_adjacent_entry(
+    comm_old: Comm,
+    indegree: c_int,
+    sources: *const c_int,
+    sourceweights: *const c_int,
+    outdegree: c_int,
+    destinations: *const c_int,
+    destweights: *const c_int,
+    info: Info,
+    reorder: c_int,
+    comm_dist_graph: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Dist_graph_create_adjacent",
+        parameters: &[
+            "comm_old",
+            "indegree",
+            "sources",
+            "sourceweights",
+            "outdegree",
+            "destinations",
+            "destweights",
+            "info",
+            "reorder",
+            "comm_dist_graph",
+        ],
+    };
+    let _ = (
+        indegree,
+        sources,
+        sourceweights,
+        outdegree,
+        destinations,
+        destweights,
+        info,
+        reorder,
+        comm_dist_graph,
+    );
+    unsupported(&ENTRY, Some(comm_old))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Dist_graph_create_adjacent(
+    comm_old: Comm,
+    indegree: c_int,
+    sources: *const c_int,
+    sourceweights: *const c_int,
+    outdegree: c_int,
+    destinations: *const c_int,
+    destweights: *const c_int,
+    info: Info,
+    reorder: c_int,
+    comm_dist_graph: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        dist_graph_create_adjacent_entry(
+            comm_old,
+            indegree,
+            sources,
+            sourceweights,
+            outdegree,
+            destinations,
+            destweights,
+            info,
+            reorder,
+            comm_dist_graph,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Dist_graph_create_adjacent(
+    comm_old: Comm,
+    indegree: c_int,
+    sources: *const c_int,
+    sourceweights: *const c_int,
+    outdegree: c_int,
+    destinations: *const c_int,
+    destweights: *const c_int,
+    info: Info,
+    reorder: c_int,
+    comm_dist_graph: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        dist_graph_create_adjacent_entry(
+            comm_old,
+            indegree,
+            sources,
+            sourceweights,
+            outdegree,
+            destinations,
+            destweights,
+            info,
+            reorder,
+            comm_dist_graph,
+        )
+    }
+}
+
+/// `MPI_Dist_graph_neighbors`.
+unsafe extern "C" fn dist_graph_neighbors_entry(
+    comm: Comm,
+    maxindegree: c_int,
+    sources: *mut c_int,
+    sourceweights: *mut c_int,
+    maxoutdegree: c_int,
+    destinations: *mut c_int,
+    destweights: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Dist_graph_neighbors",
+        parameters: &[
+            "comm",
+            "maxindegree",
+            "sources",
+            "sourceweights",
+            "maxoutdegree",
+            "destinations",
+            "destweights",
+        ],
+    };
+    let _ = (maxindegree, sources, sourceweights, maxoutdegree, destinations, destweights);
     unsupported(&ENTRY, Some(comm))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_split_type(
+unsafe extern "C" fn MPI_Dist_graph_neighbors(
     comm: Comm,
-    split_type: c_int,
-    key: c_int,
-    info: Info,
-    newcomm: *mut Comm,
+    maxindegree: c_int,
+    sources: *mut c_int,
+    sourceweights: *mut c_int,
+    maxoutdegree: c_int,
+    destinations: *mut c_int,
+    destweights: *mut c_int,
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
-    unsafe { comm_split_type_entry(comm, split_type, key, info, newcomm) }
+    unsafe {
+        dist_graph_neighbors_entry(
+            comm,
+            maxindegree,
+            sources,
+            sourceweights,
+            maxoutdegree,
+            destinations,
+            destweights,
+        )
+    }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_split_type(
+unsafe extern "C" fn PMPI_Dist_graph_neighbors(
     comm: Comm,
-    split_type: c_int,
-    key: c_int,
-    info: Info,
-    newcomm: *mut Comm,
+    maxindegree: c_int,
+    sources: *mut c_int,
+    sourceweights: *mut c_int,
+    maxoutdegree: c_int,
+    destinations: *mut c_int,
+    destweights: *mut c_int,
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
-    unsafe { comm_split_type_entry(comm, split_type, key, info, newcomm) }
+    unsafe {
+        dist_graph_neighbors_entry(
+            comm,
+            maxindegree,
+            sources,
+            sourceweights,
+            maxoutdegree,
+            destinations,
+            destweights,
+        )
+    }
+}
+
+/// `MPI_Dist_graph_neighbors_count`.
+unsafe extern "C" fn dist_graph_neighbors_count_entry(
+    comm: Comm,
+    indegree: *mut c_int,
+    outdegree: *mut c_int,
+    weighted: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Dist_graph_neighbors_count",
+        parameters: &["comm", "indegree", "outdegree", "weighted"],
+    };
+    let _ = (indegree, outdegree, weighted);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Dist_graph_neighbors_count(
+    comm: Comm,
+    indegree: *mut c_int,
+    outdegree: *mut c_int,
+    weighted: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { dist_graph_neighbors_count_entry(comm, indegree, outdegree, weighted) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Dist_graph_neighbors_count(
+    comm: Comm,
+    indegree: *mut c_int,
+    outdegree: *mut c_int,
+    weighted: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { dist_graph_neighbors_count_entry(comm, indegree, outdegree, weighted) }
+}
+
+/// `MPI_Exscan_init`.
+unsafe extern "C" fn exscan_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Exscan_init",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Exscan_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { exscan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Exscan_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { exscan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+/// `MPI_Exscan_init_c`.
+unsafe extern "C" fn exscan_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Exscan_init_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Exscan_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { exscan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Exscan_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { exscan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+/// `MPI_Fetch_and_op`.
+unsafe extern "C" fn fetch_and_op_entry(
+    origin_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    op: Op,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Fetch_and_op",
+        parameters: &[
+            "origin_addr",
+            "result_addr",
+            "datatype",
+            "target_rank",
+            "target_disp",
+            "op",
+            "win",
+        ],
+    };
+    let _ = (origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Fetch_and_op(
+    origin_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    op: Op,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        fetch_and_op_entry(origin_addr, result_addr, datatype, target_rank, target_disp, op, win)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Fetch_and_op(
+    origin_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    op: Op,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        fetch_and_op_entry(origin_addr, result_addr, datatype, target_rank, target_disp, op, win)
+    }
+}
+
+/// `MPI_File_call_errhandler`.
+unsafe extern "C" fn file_call_errhandler_entry(fh: File, errorcode: c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_call_errhandler", parameters: &["fh", "errorcode"] };
+    let _ = (fh, errorcode);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_call_errhandler(fh: File, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_call_errhandler_entry(fh, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_call_errhandler(fh: File, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_call_errhandler_entry(fh, errorcode) }
+}
+
+/// `MPI_File_close`.
+unsafe extern "C" fn file_close_entry(fh: *mut File) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_close", parameters: &["fh"] };
+    let _ = (fh,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_close(fh: *mut File) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_close_entry(fh) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_close(fh: *mut File) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_close_entry(fh) }
+}
+
+/// `MPI_File_delete`.
+unsafe extern "C" fn file_delete_entry(filename: *const c_char, info: Info) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_delete", parameters: &["filename", "info"] };
+    let _ = (filename, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_delete(filename: *const c_char, info: Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_delete_entry(filename, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_delete(filename: *const c_char, info: Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_delete_entry(filename, info) }
+}
+
+/// `MPI_File_get_amode`.
+unsafe extern "C" fn file_get_amode_entry(fh: File, amode: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_get_amode", parameters: &["fh", "amode"] };
+    let _ = (fh, amode);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_amode(fh: File, amode: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_amode_entry(fh, amode) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_amode(fh: File, amode: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_amode_entry(fh, amode) }
+}
+
+/// `MPI_File_get_atomicity`.
+unsafe extern "C" fn file_get_atomicity_entry(fh: File, flag: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_get_atomicity", parameters: &["fh", "flag"] };
+    let _ = (fh, flag);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_atomicity(fh: File, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_atomicity_entry(fh, flag) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_atomicity(fh: File, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_atomicity_entry(fh, flag) }
+}
+
+/// `MPI_File_get_byte_offset`.
+unsafe extern "C" fn file_get_byte_offset_entry(fh: File, offset: i64, disp: *mut i64) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_get_byte_offset", parameters: &["fh", "offset", "disp"] };
+    let _ = (fh, offset, disp);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_byte_offset(fh: File, offset: i64, disp: *mut i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_byte_offset_entry(fh, offset, disp) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_byte_offset(fh: File, offset: i64, disp: *mut i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_byte_offset_entry(fh, offset, disp) }
+}
+
+/// `MPI_File_get_errhandler`.
+unsafe extern "C" fn file_get_errhandler_entry(file: File, errhandler: *mut Errhandler) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_get_errhandler", parameters: &["file", "errhandler"] };
+    let _ = (file, errhandler);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_errhandler(file: File, errhandler: *mut Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_errhandler_entry(file, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_errhandler(file: File, errhandler: *mut Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_errhandler_entry(file, errhandler) }
+}
+
+/// `MPI_File_get_group`.
+unsafe extern "C" fn file_get_group_entry(fh: File, group: *mut Group) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_get_group", parameters: &["fh", "group"] };
+    let _ = (fh, group);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_group(fh: File, group: *mut Group) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_group_entry(fh, group) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_group(fh: File, group: *mut Group) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_group_entry(fh, group) }
+}
+
+/// `MPI_File_get_info`.
+unsafe extern "C" fn file_get_info_entry(fh: File, info_used: *mut Info) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_get_info", parameters: &["fh", "info_used"] };
+    let _ = (fh, info_used);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_info(fh: File, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_info_entry(fh, info_used) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_info(fh: File, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_info_entry(fh, info_used) }
+}
+
+/// `MPI_File_get_position`.
+unsafe extern "C" fn file_get_position_entry(fh: File, offset: *mut i64) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_get_position", parameters: &["fh", "offset"] };
+    let _ = (fh, offset);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_position(fh: File, offset: *mut i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_position_entry(fh, offset) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_position(fh: File, offset: *mut i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_position_entry(fh, offset) }
+}
+
+/// `MPI_File_get_position_shared`.
+unsafe extern "C" fn file_get_position_shared_entry(fh: File, offset: *mut i64) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_get_position_shared", parameters: &["fh", "offset"] };
+    let _ = (fh, offset);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_position_shared(fh: File, offset: *mut i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_position_shared_entry(fh, offset) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_position_shared(fh: File, offset: *mut i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_position_shared_entry(fh, offset) }
+}
+
+/// `MPI_File_get_size`.
+unsafe extern "C" fn file_get_size_entry(fh: File, size: *mut i64) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_get_size", parameters: &["fh", "size"] };
+    let _ = (fh, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_size(fh: File, size: *mut i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_size_entry(fh, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_size(fh: File, size: *mut i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_size_entry(fh, size) }
+}
+
+/// `MPI_File_get_type_extent`.
+unsafe extern "C" fn file_get_type_extent_entry(
+    fh: File,
+    datatype: Datatype,
+    extent: *mut isize,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_get_type_extent", parameters: &["fh", "datatype", "extent"] };
+    let _ = (fh, datatype, extent);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_type_extent(
+    fh: File,
+    datatype: Datatype,
+    extent: *mut isize,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_type_extent_entry(fh, datatype, extent) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_type_extent(
+    fh: File,
+    datatype: Datatype,
+    extent: *mut isize,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_type_extent_entry(fh, datatype, extent) }
+}
+
+/// `MPI_File_get_type_extent_c`.
+unsafe extern "C" fn file_get_type_extent_c_entry(
+    fh: File,
+    datatype: Datatype,
+    extent: *mut i64,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_get_type_extent_c", parameters: &["fh", "datatype", "extent"] };
+    let _ = (fh, datatype, extent);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_type_extent_c(
+    fh: File,
+    datatype: Datatype,
+    extent: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_type_extent_c_entry(fh, datatype, extent) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_type_extent_c(
+    fh: File,
+    datatype: Datatype,
+    extent: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_type_extent_c_entry(fh, datatype, extent) }
+}
+
+/// `MPI_File_get_view`.
+unsafe extern "C" fn file_get_view_entry(
+    fh: File,
+    disp: *mut i64,
+    etype: *mut Datatype,
+    filetype: *mut Datatype,
+    datarep: *mut c_char,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_get_view",
+        parameters: &["fh", "disp", "etype", "filetype", "datarep"],
+    };
+    let _ = (fh, disp, etype, filetype, datarep);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_view(
+    fh: File,
+    disp: *mut i64,
+    etype: *mut Datatype,
+    filetype: *mut Datatype,
+    datarep: *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_view_entry(fh, disp, etype, filetype, datarep) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_view(
+    fh: File,
+    disp: *mut i64,
+    etype: *mut Datatype,
+    filetype: *mut Datatype,
+    datarep: *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_view_entry(fh, disp, etype, filetype, datarep) }
+}
+
+/// `MPI_File_iread`.
+unsafe extern "C" fn file_iread_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iread",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iread(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iread(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iread_c`.
+unsafe extern "C" fn file_iread_c_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iread_c",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iread_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_c_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iread_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_c_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iread_all`.
+unsafe extern "C" fn file_iread_all_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iread_all",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iread_all(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_all_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iread_all(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_all_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iread_all_c`.
+unsafe extern "C" fn file_iread_all_c_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iread_all_c",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iread_all_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_all_c_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iread_all_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_all_c_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iread_at`.
+unsafe extern "C" fn file_iread_at_entry(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iread_at",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, offset, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iread_at(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_at_entry(fh, offset, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iread_at(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_at_entry(fh, offset, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iread_at_c`.
+unsafe extern "C" fn file_iread_at_c_entry(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iread_at_c",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, offset, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iread_at_c(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_at_c_entry(fh, offset, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iread_at_c(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_at_c_entry(fh, offset, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iread_at_all`.
+unsafe extern "C" fn file_iread_at_all_entry(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iread_at_all",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, offset, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iread_at_all(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_at_all_entry(fh, offset, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iread_at_all(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_at_all_entry(fh, offset, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iread_at_all_c`.
+unsafe extern "C" fn file_iread_at_all_c_entry(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iread_at_all_c",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, offset, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iread_at_all_c(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_at_all_c_entry(fh, offset, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iread_at_all_c(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_at_all_c_entry(fh, offset, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iread_shared`.
+unsafe extern "C" fn file_iread_shared_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iread_shared",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iread_shared(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_shared_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iread_shared(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_shared_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iread_shared_c`.
+unsafe extern "C" fn file_iread_shared_c_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iread_shared_c",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iread_shared_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_shared_c_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iread_shared_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iread_shared_c_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iwrite`.
+unsafe extern "C" fn file_iwrite_entry(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iwrite",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iwrite(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iwrite(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iwrite_c`.
+unsafe extern "C" fn file_iwrite_c_entry(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iwrite_c",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iwrite_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_c_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iwrite_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_c_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iwrite_all`.
+unsafe extern "C" fn file_iwrite_all_entry(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iwrite_all",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iwrite_all(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_all_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iwrite_all(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_all_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iwrite_all_c`.
+unsafe extern "C" fn file_iwrite_all_c_entry(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iwrite_all_c",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iwrite_all_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_all_c_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iwrite_all_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_all_c_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iwrite_at`.
+unsafe extern "C" fn file_iwrite_at_entry(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iwrite_at",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, offset, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iwrite_at(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_at_entry(fh, offset, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iwrite_at(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_at_entry(fh, offset, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iwrite_at_c`.
+unsafe extern "C" fn file_iwrite_at_c_entry(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iwrite_at_c",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, offset, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iwrite_at_c(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_at_c_entry(fh, offset, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iwrite_at_c(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_at_c_entry(fh, offset, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iwrite_at_all`.
+unsafe extern "C" fn file_iwrite_at_all_entry(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iwrite_at_all",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, offset, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iwrite_at_all(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_at_all_entry(fh, offset, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iwrite_at_all(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_at_all_entry(fh, offset, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iwrite_at_all_c`.
+unsafe extern "C" fn file_iwrite_at_all_c_entry(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iwrite_at_all_c",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, offset, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iwrite_at_all_c(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_at_all_c_entry(fh, offset, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iwrite_at_all_c(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_at_all_c_entry(fh, offset, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iwrite_shared`.
+unsafe extern "C" fn file_iwrite_shared_entry(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iwrite_shared",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iwrite_shared(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_shared_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iwrite_shared(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_shared_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_iwrite_shared_c`.
+unsafe extern "C" fn file_iwrite_shared_c_entry(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_iwrite_shared_c",
+        parameters: &["fh", "buf", "count", "datatype", "request"],
+    };
+    let _ = (fh, buf, count, datatype, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_iwrite_shared_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_shared_c_entry(fh, buf, count, datatype, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_iwrite_shared_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_iwrite_shared_c_entry(fh, buf, count, datatype, request) }
+}
+
+/// `MPI_File_open`.
+unsafe extern "C" fn file_open_entry(
+    comm: Comm,
+    filename: *const c_char,
+    amode: c_int,
+    info: Info,
+    fh: *mut File,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_open", parameters: &["comm", "filename", "amode", "info", "fh"] };
+    let _ = (filename, amode, info, fh);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_open(
+    comm: Comm,
+    filename: *const c_char,
+    amode: c_int,
+    info: Info,
+    fh: *mut File,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_open_entry(comm, filename, amode, info, fh) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_open(
+    comm: Comm,
+    filename: *const c_char,
+    amode: c_int,
+    info: Info,
+    fh: *mut File,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_open_entry(comm, filename, amode, info, fh) }
+}
+
+/// `MPI_File_preallocate`.
+unsafe extern "C" fn file_preallocate_entry(fh: File, size: i64) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_preallocate", parameters: &["fh", "size"] };
+    let _ = (fh, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_preallocate(fh: File, size: i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_preallocate_entry(fh, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_preallocate(fh: File, size: i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_preallocate_entry(fh, size) }
+}
+
+/// `MPI_File_read`.
+unsafe extern "C" fn file_read_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_read", parameters: &["fh", "buf", "count", "datatype", "status"] };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_c`.
+unsafe extern "C" fn file_read_c_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_c",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_c_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_c_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_all`.
+unsafe extern "C" fn file_read_all_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_all",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_all(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_all_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_all(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_all_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_all_c`.
+unsafe extern "C" fn file_read_all_c_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_all_c",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_all_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_all_c_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_all_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_all_c_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_all_begin`.
+unsafe extern "C" fn file_read_all_begin_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_read_all_begin", parameters: &["fh", "buf", "count", "datatype"] };
+    let _ = (fh, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_all_begin(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_all_begin_entry(fh, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_all_begin(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_all_begin_entry(fh, buf, count, datatype) }
+}
+
+/// `MPI_File_read_all_begin_c`.
+unsafe extern "C" fn file_read_all_begin_c_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_all_begin_c",
+        parameters: &["fh", "buf", "count", "datatype"],
+    };
+    let _ = (fh, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_all_begin_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_all_begin_c_entry(fh, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_all_begin_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_all_begin_c_entry(fh, buf, count, datatype) }
+}
+
+/// `MPI_File_read_all_end`.
+unsafe extern "C" fn file_read_all_end_entry(
+    fh: File,
+    buf: *mut c_void,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_read_all_end", parameters: &["fh", "buf", "status"] };
+    let _ = (fh, buf, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_all_end(
+    fh: File,
+    buf: *mut c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_all_end_entry(fh, buf, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_all_end(
+    fh: File,
+    buf: *mut c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_all_end_entry(fh, buf, status) }
+}
+
+/// `MPI_File_read_at`.
+unsafe extern "C" fn file_read_at_entry(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_at",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, offset, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_at(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_entry(fh, offset, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_at(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_entry(fh, offset, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_at_c`.
+unsafe extern "C" fn file_read_at_c_entry(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_at_c",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, offset, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_at_c(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_c_entry(fh, offset, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_at_c(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_c_entry(fh, offset, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_at_all`.
+unsafe extern "C" fn file_read_at_all_entry(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_at_all",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, offset, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_at_all(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_all_entry(fh, offset, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_at_all(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_all_entry(fh, offset, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_at_all_c`.
+unsafe extern "C" fn file_read_at_all_c_entry(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_at_all_c",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, offset, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_at_all_c(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_all_c_entry(fh, offset, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_at_all_c(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_all_c_entry(fh, offset, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_at_all_begin`.
+unsafe extern "C" fn file_read_at_all_begin_entry(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_at_all_begin",
+        parameters: &["fh", "offset", "buf", "count", "datatype"],
+    };
+    let _ = (fh, offset, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_at_all_begin(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_all_begin_entry(fh, offset, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_at_all_begin(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_all_begin_entry(fh, offset, buf, count, datatype) }
+}
+
+/// `MPI_File_read_at_all_begin_c`.
+unsafe extern "C" fn file_read_at_all_begin_c_entry(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_at_all_begin_c",
+        parameters: &["fh", "offset", "buf", "count", "datatype"],
+    };
+    let _ = (fh, offset, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_at_all_begin_c(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_all_begin_c_entry(fh, offset, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_at_all_begin_c(
+    fh: File,
+    offset: i64,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_all_begin_c_entry(fh, offset, buf, count, datatype) }
 }

@@ -11,2493 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_Comm_test_inter`.
-unsafe extern "C" fn comm_test_inter_entry(comm: Comm, flag: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_test_inter", parameters: &["comm", "flag"] };
-    let _ = (flag,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_test_inter_entry(comm, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_test_inter_entry(comm, flag) }
-}
-
-/// `MPI_Compare_and_swap`.
-unsafe extern "C" fn compare_and_swap_entry(
-    origin_addr: *const c_void,
-    compare_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Compare_and_swap",
-        parameters: &[
-            "origin_addr",
-            "compare_addr",
-            "result_addr",
-            "datatype",
-            "target_rank",
-            "target_disp",
-            "win",
-        ],
-    };
-    let _ = (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Compare_and_swap(
-    origin_addr: *const c_void,
-    compare_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        compare_and_swap_entry(
-            origin_addr,
-            compare_addr,
-            result_addr,
-            datatype,
-            target_rank,
-            target_disp,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Compare_and_swap(
-    origin_addr: *const c_void,
-    compare_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        compare_and_swap_entry(
-            origin_addr,
-            compare_addr,
-            result_addr,
-            datatype,
-            target_rank,
-            target_disp,
-            win,
-        )
-    }
-}
-
-/// `MPI_Dims_create`.
-unsafe extern "C" fn dims_create_entry(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Dims_create", parameters: &["nnodes", "ndims", "dims"] };
-    let _ = (nnodes, ndims, dims);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { dims_create_entry(nnodes, ndims, dims) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { dims_create_entry(nnodes, ndims, dims) }
-}
-
-/// `MPI_Dist_graph_create`.
-unsafe extern "C" fn dist_graph_create_entry(
-    comm_old: Comm,
-    n: c_int,
-    sources: *const c_int,
-    degrees: *const c_int,
-    destinations: *const c_int,
-    weights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Dist_graph_create",
-        parameters: &[
-            "comm_old",
-            "n",
-            "sources",
-            "degrees",
-            "destinations",
-            "weights",
-            "info",
-            "reorder",
-            "comm_dist_graph",
-        ],
-    };
-    let _ = (n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph);
-    unsupported(&ENTRY, Some(comm_old))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Dist_graph_create(
-    comm_old: Comm,
-    n: c_int,
-    sources: *const c_int,
-    degrees: *const c_int,
-    destinations: *const c_int,
-    weights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_create_entry(
-            comm_old,
-            n,
-            sources,
-            degrees,
-            destinations,
-            weights,
-            info,
-            reorder,
-            comm_dist_graph,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Dist_graph_create(
-    comm_old: Comm,
-    n: c_int,
-    sources: *const c_int,
-    degrees: *const c_int,
-    destinations: *const c_int,
-    weights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_create_entry(
-            comm_old,
-            n,
-            sources,
-            degrees,
-            destinations,
-            weights,
-            info,
-            reorder,
-            comm_dist_graph,
-        )
-    }
-}
-
-/// `MPI_Dist_graph_create_adjacent`.
-unsafe extern "C" fn dist_graph_create_adjacent_entry(
-    comm_old: Comm,
-    indegree: c_int,
-    sources: *const c_int,
-    sourceweights: *const c_int,
-    outdegree: c_int,
-    destinations: *const c_int,
-    destweights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Dist_graph_create_adjacent",
-        parameters: &[
-            "comm_old",
-            "indegree",
-            "sources",
-            "sourceweights",
-            "outdegree",
-            "destinations",
-            "destweights",
-            "info",
-            "reorder",
-            "comm_dist_graph",
-        ],
-    };
-    let _ = (
-        indegree,
-        sources,
-        sourceweights,
-        outdegree,
-        destinations,
-        destweights,
-        info,
-        reorder,
-        comm_dist_graph,
-    );
-    unsupported(&ENTRY, Some(comm_old))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Dist_graph_create_adjacent(
-    comm_old: Comm,
-    indegree: c_int,
-    sources: *const c_int,
-    sourceweights: *const c_int,
-    outdegree: c_int,
-    destinations: *const c_int,
-    destweights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_create_adjacent_entry(
-            comm_old,
-            indegree,
-            sources,
-            sourceweights,
-            outdegree,
-            destinations,
-            destweights,
-            info,
-            reorder,
-            comm_dist_graph,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Dist_graph_create_adjacent(
-    comm_old: Comm,
-    indegree: c_int,
-    sources: *const c_int,
-    sourceweights: *const c_int,
-    outdegree: c_int,
-    destinations: *const c_int,
-    destweights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_create_adjacent_entry(
-            comm_old,
-            indegree,
-            sources,
-            sourceweights,
-            outdegree,
-            destinations,
-            destweights,
-            info,
-            reorder,
-            comm_dist_graph,
-        )
-    }
-}
-
-/// `MPI_Dist_graph_neighbors`.
-unsafe extern "C" fn dist_graph_neighbors_entry(
-    comm: Comm,
-    maxindegree: c_int,
-    sources: *mut c_int,
-    sourceweights: *mut c_int,
-    maxoutdegree: c_int,
-    destinations: *mut c_int,
-    destweights: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Dist_graph_neighbors",
-        parameters: &[
-            "comm",
-            "maxindegree",
-            "sources",
-            "sourceweights",
-            "maxoutdegree",
-            "destinations",
-            "destweights",
-        ],
-    };
-    let _ = (maxindegree, sources, sourceweights, maxoutdegree, destinations, destweights);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Dist_graph_neighbors(
-    comm: Comm,
-    maxindegree: c_int,
-    sources: *mut c_int,
-    sourceweights: *mut c_int,
-    maxoutdegree: c_int,
-    destinations: *mut c_int,
-    destweights: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_neighbors_entry(
-            comm,
-            maxindegree,
-            sources,
-            sourceweights,
-            maxoutdegree,
-            destinations,
-            destweights,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Dist_graph_neighbors(
-    comm: Comm,
-    maxindegree: c_int,
-    sources: *mut c_int,
-    sourceweights: *mut c_int,
-    maxoutdegree: c_int,
-    destinations: *mut c_int,
-    destweights: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_neighbors_entry(
-            comm,
-            maxindegree,
-            sources,
-            sourceweights,
-            maxoutdegree,
-            destinations,
-            destweights,
-        )
-    }
-}
-
-/// `MPI_Dist_graph_neighbors_count`.
-unsafe extern "C" fn dist_graph_neighbors_count_entry(
-    comm: Comm,
-    indegree: *mut c_int,
-    outdegree: *mut c_int,
-    weighted: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Dist_graph_neighbors_count",
-        parameters: &["comm", "indegree", "outdegree", "weighted"],
-    };
-    let _ = (indegree, outdegree, weighted);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Dist_graph_neighbors_count(
-    comm: Comm,
-    indegree: *mut c_int,
-    outdegree: *mut c_int,
-    weighted: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { dist_graph_neighbors_count_entry(comm, indegree, outdegree, weighted) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Dist_graph_neighbors_count(
-    comm: Comm,
-    indegree: *mut c_int,
-    outdegree: *mut c_int,
-    weighted: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { dist_graph_neighbors_count_entry(comm, indegree, outdegree, weighted) }
-}
-
-/// `MPI_Errhandler_free`.
-unsafe extern "C" fn errhandler_free_entry(errhandler: *mut Errhandler) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Errhandler_free", parameters: &["errhandler"] };
-    let _ = (errhandler,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Errhandler_free(errhandler: *mut Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { errhandler_free_entry(errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Errhandler_free(errhandler: *mut Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { errhandler_free_entry(errhandler) }
-}
-
-/// `MPI_Error_class`.
-unsafe extern "C" fn error_class_entry(errorcode: c_int, errorclass: *mut c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Error_class", parameters: &["errorcode", "errorclass"] };
-    let _ = (errorcode, errorclass);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Error_class(errorcode: c_int, errorclass: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { error_class_entry(errorcode, errorclass) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Error_class(errorcode: c_int, errorclass: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { error_class_entry(errorcode, errorclass) }
-}
-
-/// `MPI_Error_string`.
-unsafe extern "C" fn error_string_entry(
-    errorcode: c_int,
-    string: *mut c_char,
-    resultlen: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Error_string", parameters: &["errorcode", "string", "resultlen"] };
-    let _ = (errorcode, string, resultlen);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Error_string(
-    errorcode: c_int,
-    string: *mut c_char,
-    resultlen: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { error_string_entry(errorcode, string, resultlen) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Error_string(
-    errorcode: c_int,
-    string: *mut c_char,
-    resultlen: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { error_string_entry(errorcode, string, resultlen) }
-}
-
-/// `MPI_Exscan`.
-unsafe extern "C" fn exscan_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Exscan",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Exscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_entry(sendbuf, recvbuf, count, datatype, op, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Exscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_entry(sendbuf, recvbuf, count, datatype, op, comm) }
-}
-
-/// `MPI_Exscan_c`.
-unsafe extern "C" fn exscan_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Exscan_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Exscan_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Exscan_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm) }
-}
-
-/// `MPI_Exscan_init`.
-unsafe extern "C" fn exscan_init_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Exscan_init",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Exscan_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Exscan_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-/// `MPI_Exscan_init_c`.
-unsafe extern "C" fn exscan_init_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Exscan_init_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Exscan_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Exscan_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-/// `MPI_Fetch_and_op`.
-unsafe extern "C" fn fetch_and_op_entry(
-    origin_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    op: Op,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Fetch_and_op",
-        parameters: &[
-            "origin_addr",
-            "result_addr",
-            "datatype",
-            "target_rank",
-            "target_disp",
-            "op",
-            "win",
-        ],
-    };
-    let _ = (origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Fetch_and_op(
-    origin_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        fetch_and_op_entry(origin_addr, result_addr, datatype, target_rank, target_disp, op, win)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Fetch_and_op(
-    origin_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        fetch_and_op_entry(origin_addr, result_addr, datatype, target_rank, target_disp, op, win)
-    }
-}
-
-/// `MPI_File_call_errhandler`.
-unsafe extern "C" fn file_call_errhandler_entry(fh: File, errorcode: c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_call_errhandler", parameters: &["fh", "errorcode"] };
-    let _ = (fh, errorcode);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_call_errhandler(fh: File, errorcode: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_call_errhandler_entry(fh, errorcode) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_call_errhandler(fh: File, errorcode: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_call_errhandler_entry(fh, errorcode) }
-}
-
-/// `MPI_File_close`.
-unsafe extern "C" fn file_close_entry(fh: *mut File) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_close", parameters: &["fh"] };
-    let _ = (fh,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_close(fh: *mut File) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_close_entry(fh) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_close(fh: *mut File) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_close_entry(fh) }
-}
-
-/// `MPI_File_create_errhandler`.
-unsafe extern "C" fn file_create_errhandler_entry(
-    file_errhandler_fn: *const c_void,
-    errhandler: *mut Errhandler,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_create_errhandler",
-        parameters: &["file_errhandler_fn", "errhandler"],
-    };
-    let _ = (file_errhandler_fn, errhandler);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_create_errhandler(
-    file_errhandler_fn: *const c_void,
-    errhandler: *mut Errhandler,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_create_errhandler_entry(file_errhandler_fn, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_create_errhandler(
-    file_errhandler_fn: *const c_void,
-    errhandler: *mut Errhandler,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_create_errhandler_entry(file_errhandler_fn, errhandler) }
-}
-
-/// `MPI_File_delete`.
-unsafe extern "C" fn file_delete_entry(filename: *const c_char, info: Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_delete", parameters: &["filename", "info"] };
-    let _ = (filename, info);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_delete(filename: *const c_char, info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_delete_entry(filename, info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_delete(filename: *const c_char, info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_delete_entry(filename, info) }
-}
-
-/// `MPI_File_get_amode`.
-unsafe extern "C" fn file_get_amode_entry(fh: File, amode: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_get_amode", parameters: &["fh", "amode"] };
-    let _ = (fh, amode);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_amode(fh: File, amode: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_amode_entry(fh, amode) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_amode(fh: File, amode: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_amode_entry(fh, amode) }
-}
-
-/// `MPI_File_get_atomicity`.
-unsafe extern "C" fn file_get_atomicity_entry(fh: File, flag: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_get_atomicity", parameters: &["fh", "flag"] };
-    let _ = (fh, flag);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_atomicity(fh: File, flag: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_atomicity_entry(fh, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_atomicity(fh: File, flag: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_atomicity_entry(fh, flag) }
-}
-
-/// `MPI_File_get_byte_offset`.
-unsafe extern "C" fn file_get_byte_offset_entry(fh: File, offset: i64, disp: *mut i64) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_get_byte_offset", parameters: &["fh", "offset", "disp"] };
-    let _ = (fh, offset, disp);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_byte_offset(fh: File, offset: i64, disp: *mut i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_byte_offset_entry(fh, offset, disp) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_byte_offset(fh: File, offset: i64, disp: *mut i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_byte_offset_entry(fh, offset, disp) }
-}
-
-/// `MPI_File_get_errhandler`.
-unsafe extern "C" fn file_get_errhandler_entry(file: File, errhandler: *mut Errhandler) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_get_errhandler", parameters: &["file", "errhandler"] };
-    let _ = (file, errhandler);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_errhandler(file: File, errhandler: *mut Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_errhandler_entry(file, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_errhandler(file: File, errhandler: *mut Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_errhandler_entry(file, errhandler) }
-}
-
-/// `MPI_File_get_group`.
-unsafe extern "C" fn file_get_group_entry(fh: File, group: *mut Group) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_get_group", parameters: &["fh", "group"] };
-    let _ = (fh, group);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_group(fh: File, group: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_group_entry(fh, group) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_group(fh: File, group: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_group_entry(fh, group) }
-}
-
-/// `MPI_File_get_info`.
-unsafe extern "C" fn file_get_info_entry(fh: File, info_used: *mut Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_get_info", parameters: &["fh", "info_used"] };
-    let _ = (fh, info_used);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_info(fh: File, info_used: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_info_entry(fh, info_used) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_info(fh: File, info_used: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_info_entry(fh, info_used) }
-}
-
-/// `MPI_File_get_position`.
-unsafe extern "C" fn file_get_position_entry(fh: File, offset: *mut i64) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_get_position", parameters: &["fh", "offset"] };
-    let _ = (fh, offset);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_position(fh: File, offset: *mut i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_position_entry(fh, offset) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_position(fh: File, offset: *mut i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_position_entry(fh, offset) }
-}
-
-/// `MPI_File_get_position_shared`.
-unsafe extern "C" fn file_get_position_shared_entry(fh: File, offset: *mut i64) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_get_position_shared", parameters: &["fh", "offset"] };
-    let _ = (fh, offset);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_position_shared(fh: File, offset: *mut i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_position_shared_entry(fh, offset) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_position_shared(fh: File, offset: *mut i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_position_shared_entry(fh, offset) }
-}
-
-/// `MPI_File_get_size`.
-unsafe extern "C" fn file_get_size_entry(fh: File, size: *mut i64) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_get_size", parameters: &["fh", "size"] };
-    let _ = (fh, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_size(fh: File, size: *mut i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_size_entry(fh, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_size(fh: File, size: *mut i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_size_entry(fh, size) }
-}
-
-/// `MPI_File_get_type_extent`.
-unsafe extern "C" fn file_get_type_extent_entry(
-    fh: File,
-    datatype: Datatype,
-    extent: *mut isize,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_get_type_extent", parameters: &["fh", "datatype", "extent"] };
-    let _ = (fh, datatype, extent);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_type_extent(
-    fh: File,
-    datatype: Datatype,
-    extent: *mut isize,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_type_extent_entry(fh, datatype, extent) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_type_extent(
-    fh: File,
-    datatype: Datatype,
-    extent: *mut isize,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_type_extent_entry(fh, datatype, extent) }
-}
-
-/// `MPI_File_get_type_extent_c`.
-unsafe extern "C" fn file_get_type_extent_c_entry(
-    fh: File,
-    datatype: Datatype,
-    extent: *mut i64,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_get_type_extent_c", parameters: &["fh", "datatype", "extent"] };
-    let _ = (fh, datatype, extent);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_type_extent_c(
-    fh: File,
-    datatype: Datatype,
-    extent: *mut i64,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_type_extent_c_entry(fh, datatype, extent) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_type_extent_c(
-    fh: File,
-    datatype: Datatype,
-    extent: *mut i64,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_type_extent_c_entry(fh, datatype, extent) }
-}
-
-/// `MPI_File_get_view`.
-unsafe extern "C" fn file_get_view_entry(
-    fh: File,
-    disp: *mut i64,
-    etype: *mut Datatype,
-    filetype: *mut Datatype,
-    datarep: *mut c_char,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_get_view",
-        parameters: &["fh", "disp", "etype", "filetype", "datarep"],
-    };
-    let _ = (fh, disp, etype, filetype, datarep);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_view(
-    fh: File,
-    disp: *mut i64,
-    etype: *mut Datatype,
-    filetype: *mut Datatype,
-    datarep: *mut c_char,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_view_entry(fh, disp, etype, filetype, datarep) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_view(
-    fh: File,
-    disp: *mut i64,
-    etype: *mut Datatype,
-    filetype: *mut Datatype,
-    datarep: *mut c_char,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_view_entry(fh, disp, etype, filetype, datarep) }
-}
-
-/// `MPI_File_iread`.
-unsafe extern "C" fn file_iread_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iread",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iread(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iread(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iread_c`.
-unsafe extern "C" fn file_iread_c_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iread_c",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iread_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_c_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iread_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_c_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iread_all`.
-unsafe extern "C" fn file_iread_all_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iread_all",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iread_all(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_all_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iread_all(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_all_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iread_all_c`.
-unsafe extern "C" fn file_iread_all_c_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iread_all_c",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iread_all_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_all_c_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iread_all_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_all_c_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iread_at`.
-unsafe extern "C" fn file_iread_at_entry(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iread_at",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iread_at(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_at_entry(fh, offset, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iread_at(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_at_entry(fh, offset, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iread_at_c`.
-unsafe extern "C" fn file_iread_at_c_entry(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iread_at_c",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iread_at_c(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_at_c_entry(fh, offset, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iread_at_c(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_at_c_entry(fh, offset, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iread_at_all`.
-unsafe extern "C" fn file_iread_at_all_entry(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iread_at_all",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iread_at_all(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_at_all_entry(fh, offset, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iread_at_all(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_at_all_entry(fh, offset, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iread_at_all_c`.
-unsafe extern "C" fn file_iread_at_all_c_entry(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iread_at_all_c",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iread_at_all_c(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_at_all_c_entry(fh, offset, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iread_at_all_c(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_at_all_c_entry(fh, offset, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iread_shared`.
-unsafe extern "C" fn file_iread_shared_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iread_shared",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iread_shared(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_shared_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iread_shared(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_shared_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iread_shared_c`.
-unsafe extern "C" fn file_iread_shared_c_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iread_shared_c",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iread_shared_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_shared_c_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iread_shared_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iread_shared_c_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iwrite`.
-unsafe extern "C" fn file_iwrite_entry(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iwrite",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iwrite(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iwrite(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iwrite_c`.
-unsafe extern "C" fn file_iwrite_c_entry(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iwrite_c",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iwrite_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_c_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iwrite_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_c_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iwrite_all`.
-unsafe extern "C" fn file_iwrite_all_entry(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iwrite_all",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iwrite_all(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_all_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iwrite_all(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_all_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iwrite_all_c`.
-unsafe extern "C" fn file_iwrite_all_c_entry(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iwrite_all_c",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iwrite_all_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_all_c_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iwrite_all_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_all_c_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iwrite_at`.
-unsafe extern "C" fn file_iwrite_at_entry(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iwrite_at",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iwrite_at(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_at_entry(fh, offset, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iwrite_at(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_at_entry(fh, offset, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iwrite_at_c`.
-unsafe extern "C" fn file_iwrite_at_c_entry(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iwrite_at_c",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iwrite_at_c(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_at_c_entry(fh, offset, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iwrite_at_c(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_at_c_entry(fh, offset, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iwrite_at_all`.
-unsafe extern "C" fn file_iwrite_at_all_entry(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iwrite_at_all",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iwrite_at_all(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_at_all_entry(fh, offset, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iwrite_at_all(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_at_all_entry(fh, offset, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iwrite_at_all_c`.
-unsafe extern "C" fn file_iwrite_at_all_c_entry(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iwrite_at_all_c",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iwrite_at_all_c(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_at_all_c_entry(fh, offset, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iwrite_at_all_c(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_at_all_c_entry(fh, offset, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iwrite_shared`.
-unsafe extern "C" fn file_iwrite_shared_entry(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iwrite_shared",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iwrite_shared(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_shared_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iwrite_shared(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_shared_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_iwrite_shared_c`.
-unsafe extern "C" fn file_iwrite_shared_c_entry(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_iwrite_shared_c",
-        parameters: &["fh", "buf", "count", "datatype", "request"],
-    };
-    let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_iwrite_shared_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_shared_c_entry(fh, buf, count, datatype, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_iwrite_shared_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_iwrite_shared_c_entry(fh, buf, count, datatype, request) }
-}
-
-/// `MPI_File_open`.
-unsafe extern "C" fn file_open_entry(
-    comm: Comm,
-    filename: *const c_char,
-    amode: c_int,
-    info: Info,
-    fh: *mut File,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_open", parameters: &["comm", "filename", "amode", "info", "fh"] };
-    let _ = (filename, amode, info, fh);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_open(
-    comm: Comm,
-    filename: *const c_char,
-    amode: c_int,
-    info: Info,
-    fh: *mut File,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_open_entry(comm, filename, amode, info, fh) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_open(
-    comm: Comm,
-    filename: *const c_char,
-    amode: c_int,
-    info: Info,
-    fh: *mut File,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_open_entry(comm, filename, amode, info, fh) }
-}
-
-/// `MPI_File_preallocate`.
-unsafe extern "C" fn file_preallocate_entry(fh: File, size: i64) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_preallocate", parameters: &["fh", "size"] };
-    let _ = (fh, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_preallocate(fh: File, size: i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_preallocate_entry(fh, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_preallocate(fh: File, size: i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_preallocate_entry(fh, size) }
-}
-
-/// `MPI_File_read`.
-unsafe extern "C" fn file_read_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_read", parameters: &["fh", "buf", "count", "datatype", "status"] };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_c`.
-unsafe extern "C" fn file_read_c_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_c",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_c_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_c_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_all`.
-unsafe extern "C" fn file_read_all_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_all",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_all(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_all_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_all(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_all_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_all_c`.
-unsafe extern "C" fn file_read_all_c_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_all_c",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_all_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_all_c_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_all_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_all_c_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_all_begin`.
-unsafe extern "C" fn file_read_all_begin_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_read_all_begin", parameters: &["fh", "buf", "count", "datatype"] };
-    let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_all_begin(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_all_begin_entry(fh, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_all_begin(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_all_begin_entry(fh, buf, count, datatype) }
-}
-
-/// `MPI_File_read_all_begin_c`.
-unsafe extern "C" fn file_read_all_begin_c_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_all_begin_c",
-        parameters: &["fh", "buf", "count", "datatype"],
-    };
-    let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_all_begin_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_all_begin_c_entry(fh, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_all_begin_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_all_begin_c_entry(fh, buf, count, datatype) }
-}
-
-/// `MPI_File_read_all_end`.
-unsafe extern "C" fn file_read_all_end_entry(
-    fh: File,
-    buf: *mut c_void,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_read_all_end", parameters: &["fh", "buf", "status"] };
-    let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_all_end(
-    fh: File,
-    buf: *mut c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_all_end_entry(fh, buf, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_all_end(
-    fh: File,
-    buf: *mut c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_all_end_entry(fh, buf, status) }
-}
-
-/// `MPI_File_read_at`.
-unsafe extern "C" fn file_read_at_entry(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_at",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_at(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_entry(fh, offset, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_at(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_entry(fh, offset, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_at_c`.
-unsafe extern "C" fn file_read_at_c_entry(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_at_c",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_at_c(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_c_entry(fh, offset, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_at_c(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_c_entry(fh, offset, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_at_all`.
-unsafe extern "C" fn file_read_at_all_entry(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_at_all",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_at_all(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_all_entry(fh, offset, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_at_all(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_all_entry(fh, offset, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_at_all_c`.
-unsafe extern "C" fn file_read_at_all_c_entry(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_at_all_c",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_at_all_c(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_all_c_entry(fh, offset, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_at_all_c(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_all_c_entry(fh, offset, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_at_all_begin`.
-unsafe extern "C" fn file_read_at_all_begin_entry(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_at_all_begin",
-        parameters: &["fh", "offset", "buf", "count", "datatype"],
-    };
-    let _ = (fh, offset, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_at_all_begin(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_all_begin_entry(fh, offset, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_at_all_begin(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_all_begin_entry(fh, offset, buf, count, datatype) }
-}
-
-/// `MPI_File_read_at_all_begin_c`.
-unsafe extern "C" fn file_read_at_all_begin_c_entry(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_at_all_begin_c",
-        parameters: &["fh", "offset", "buf", "count", "datatype"],
-    };
-    let _ = (fh, offset, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_at_all_begin_c(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_all_begin_c_entry(fh, offset, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_at_all_begin_c(
-    fh: File,
-    offset: i64,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_all_begin_c_entry(fh, offset, buf, count, datatype) }
-}
-
 /// `MPI_File_read_at_all_end`.
 unsafe extern "C" fn file_read_at_all_end_entry(
     fh: File,
@@ -3672,4 +1185,4007 @@ unsafe extern "C" fn PMPI_File_write_ordered_begin_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { file_write_ordered_begin_c_entry(fh, buf, count, datatype) }
+}
+
+/// `MPI_File_write_ordered_end`.
+unsafe extern "C" fn file_write_ordered_end_entry(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_write_ordered_end", parameters: &["fh", "buf", "status"] };
+    let _ = (fh, buf, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_ordered_end(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_end_entry(fh, buf, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_ordered_end(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_end_entry(fh, buf, status) }
+}
+
+/// `MPI_File_write_shared`.
+unsafe extern "C" fn file_write_shared_entry(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_shared",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_shared(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_shared_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_shared(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_shared_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_shared_c`.
+unsafe extern "C" fn file_write_shared_c_entry(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_shared_c",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_shared_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_shared_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_Gather_init`.
+unsafe extern "C" fn gather_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Gather_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Gather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Gather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Gather_init_c`.
+unsafe extern "C" fn gather_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Gather_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Gather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Gather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Gatherv_init`.
+unsafe extern "C" fn gatherv_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Gatherv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Gatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Gatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Gatherv_init_c`.
+unsafe extern "C" fn gatherv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Gatherv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Gatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Gatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Get`.
+unsafe extern "C" fn get_entry(
+    origin_addr: *mut c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Get",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Get(
+    origin_addr: *mut c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        get_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Get(
+    origin_addr: *mut c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        get_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+/// `MPI_Get_c`.
+unsafe extern "C" fn get_c_entry(
+    origin_addr: *mut c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Get_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Get_c(
+    origin_addr: *mut c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        get_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Get_c(
+    origin_addr: *mut c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        get_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+/// `MPI_Get_accumulate`.
+unsafe extern "C" fn get_accumulate_entry(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: c_int,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Get_accumulate",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "result_addr",
+            "result_count",
+            "result_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "op",
+            "win",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        result_addr,
+        result_count,
+        result_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        op,
+        win,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Get_accumulate(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: c_int,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        get_accumulate_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Get_accumulate(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: c_int,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        get_accumulate_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
+}
+
+/// `MPI_Get_accumulate_c`.
+unsafe extern "C" fn get_accumulate_c_entry(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: i64,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Get_accumulate_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "result_addr",
+            "result_count",
+            "result_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "op",
+            "win",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        result_addr,
+        result_count,
+        result_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        op,
+        win,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Get_accumulate_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: i64,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        get_accumulate_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Get_accumulate_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: i64,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        get_accumulate_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+        )
+    }
+}
+
+/// `MPI_Graph_create`.
+unsafe extern "C" fn graph_create_entry(
+    comm_old: Comm,
+    nnodes: c_int,
+    indx: *const c_int,
+    edges: *const c_int,
+    reorder: c_int,
+    comm_graph: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Graph_create",
+        parameters: &["comm_old", "nnodes", "indx", "edges", "reorder", "comm_graph"],
+    };
+    let _ = (nnodes, indx, edges, reorder, comm_graph);
+    unsupported(&ENTRY, Some(comm_old))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Graph_create(
+    comm_old: Comm,
+    nnodes: c_int,
+    indx: *const c_int,
+    edges: *const c_int,
+    reorder: c_int,
+    comm_graph: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graph_create_entry(comm_old, nnodes, indx, edges, reorder, comm_graph) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Graph_create(
+    comm_old: Comm,
+    nnodes: c_int,
+    indx: *const c_int,
+    edges: *const c_int,
+    reorder: c_int,
+    comm_graph: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graph_create_entry(comm_old, nnodes, indx, edges, reorder, comm_graph) }
+}
+
+/// `MPI_Graph_get`.
+unsafe extern "C" fn graph_get_entry(
+    comm: Comm,
+    maxindex: c_int,
+    maxedges: c_int,
+    indx: *mut c_int,
+    edges: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Graph_get",
+        parameters: &["comm", "maxindex", "maxedges", "indx", "edges"],
+    };
+    let _ = (maxindex, maxedges, indx, edges);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Graph_get(
+    comm: Comm,
+    maxindex: c_int,
+    maxedges: c_int,
+    indx: *mut c_int,
+    edges: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graph_get_entry(comm, maxindex, maxedges, indx, edges) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Graph_get(
+    comm: Comm,
+    maxindex: c_int,
+    maxedges: c_int,
+    indx: *mut c_int,
+    edges: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graph_get_entry(comm, maxindex, maxedges, indx, edges) }
+}
+
+/// `MPI_Graph_map`.
+unsafe extern "C" fn graph_map_entry(
+    comm: Comm,
+    nnodes: c_int,
+    indx: *const c_int,
+    edges: *const c_int,
+    newrank: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Graph_map",
+        parameters: &["comm", "nnodes", "indx", "edges", "newrank"],
+    };
+    let _ = (nnodes, indx, edges, newrank);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Graph_map(
+    comm: Comm,
+    nnodes: c_int,
+    indx: *const c_int,
+    edges: *const c_int,
+    newrank: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graph_map_entry(comm, nnodes, indx, edges, newrank) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Graph_map(
+    comm: Comm,
+    nnodes: c_int,
+    indx: *const c_int,
+    edges: *const c_int,
+    newrank: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graph_map_entry(comm, nnodes, indx, edges, newrank) }
+}
+
+/// `MPI_Graph_neighbors`.
+unsafe extern "C" fn graph_neighbors_entry(
+    comm: Comm,
+    rank: c_int,
+    maxneighbors: c_int,
+    neighbors: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Graph_neighbors",
+        parameters: &["comm", "rank", "maxneighbors", "neighbors"],
+    };
+    let _ = (rank, maxneighbors, neighbors);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Graph_neighbors(
+    comm: Comm,
+    rank: c_int,
+    maxneighbors: c_int,
+    neighbors: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graph_neighbors_entry(comm, rank, maxneighbors, neighbors) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Graph_neighbors(
+    comm: Comm,
+    rank: c_int,
+    maxneighbors: c_int,
+    neighbors: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graph_neighbors_entry(comm, rank, maxneighbors, neighbors) }
+}
+
+/// `MPI_Graph_neighbors_count`.
+unsafe extern "C" fn graph_neighbors_count_entry(
+    comm: Comm,
+    rank: c_int,
+    nneighbors: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Graph_neighbors_count", parameters: &["comm", "rank", "nneighbors"] };
+    let _ = (rank, nneighbors);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Graph_neighbors_count(
+    comm: Comm,
+    rank: c_int,
+    nneighbors: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graph_neighbors_count_entry(comm, rank, nneighbors) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Graph_neighbors_count(
+    comm: Comm,
+    rank: c_int,
+    nneighbors: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graph_neighbors_count_entry(comm, rank, nneighbors) }
+}
+
+/// `MPI_Graphdims_get`.
+unsafe extern "C" fn graphdims_get_entry(
+    comm: Comm,
+    nnodes: *mut c_int,
+    nedges: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Graphdims_get", parameters: &["comm", "nnodes", "nedges"] };
+    let _ = (nnodes, nedges);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Graphdims_get(
+    comm: Comm,
+    nnodes: *mut c_int,
+    nedges: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graphdims_get_entry(comm, nnodes, nedges) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Graphdims_get(
+    comm: Comm,
+    nnodes: *mut c_int,
+    nedges: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { graphdims_get_entry(comm, nnodes, nedges) }
+}
+
+/// `MPI_Grequest_complete`.
+unsafe extern "C" fn grequest_complete_entry(request: Request) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Grequest_complete", parameters: &["request"] };
+    let _ = (request,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Grequest_complete(request: Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { grequest_complete_entry(request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Grequest_complete(request: Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { grequest_complete_entry(request) }
+}
+
+/// `MPI_Grequest_start`.
+unsafe extern "C" fn grequest_start_entry(
+    query_fn: *const c_void,
+    free_fn: *const c_void,
+    cancel_fn: *const c_void,
+    extra_state: *mut c_void,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Grequest_start",
+        parameters: &["query_fn", "free_fn", "cancel_fn", "extra_state", "request"],
+    };
+    let _ = (query_fn, free_fn, cancel_fn, extra_state, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Grequest_start(
+    query_fn: *const c_void,
+    free_fn: *const c_void,
+    cancel_fn: *const c_void,
+    extra_state: *mut c_void,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { grequest_start_entry(query_fn, free_fn, cancel_fn, extra_state, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Grequest_start(
+    query_fn: *const c_void,
+    free_fn: *const c_void,
+    cancel_fn: *const c_void,
+    extra_state: *mut c_void,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { grequest_start_entry(query_fn, free_fn, cancel_fn, extra_state, request) }
+}
+
+/// `MPI_Group_from_session_pset`.
+unsafe extern "C" fn group_from_session_pset_entry(
+    session: Session,
+    pset_name: *const c_char,
+    newgroup: *mut Group,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Group_from_session_pset",
+        parameters: &["session", "pset_name", "newgroup"],
+    };
+    let _ = (session, pset_name, newgroup);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Group_from_session_pset(
+    session: Session,
+    pset_name: *const c_char,
+    newgroup: *mut Group,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { group_from_session_pset_entry(session, pset_name, newgroup) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Group_from_session_pset(
+    session: Session,
+    pset_name: *const c_char,
+    newgroup: *mut Group,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { group_from_session_pset_entry(session, pset_name, newgroup) }
+}
+
+/// `MPI_Iallgather`.
+unsafe extern "C" fn iallgather_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallgather",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+/// `MPI_Iallgather_c`.
+unsafe extern "C" fn iallgather_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallgather_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Iallgatherv`.
+unsafe extern "C" fn iallgatherv_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallgatherv",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Iallgatherv_c`.
+unsafe extern "C" fn iallgatherv_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallgatherv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Iallreduce`.
+unsafe extern "C" fn iallreduce_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallreduce",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallreduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iallreduce_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallreduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iallreduce_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Iallreduce_c`.
+unsafe extern "C" fn iallreduce_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallreduce_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallreduce_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iallreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallreduce_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iallreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Ialltoall`.
+unsafe extern "C" fn ialltoall_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoall",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+/// `MPI_Ialltoall_c`.
+unsafe extern "C" fn ialltoall_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoall_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+/// `MPI_Ialltoallv`.
+unsafe extern "C" fn ialltoallv_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoallv",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ialltoallv_c`.
+unsafe extern "C" fn ialltoallv_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoallv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ialltoallw`.
+unsafe extern "C" fn ialltoallw_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoallw",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ialltoallw_c`.
+unsafe extern "C" fn ialltoallw_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoallw_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ibarrier`.
+unsafe extern "C" fn ibarrier_entry(comm: Comm, request: *mut Request) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Ibarrier", parameters: &["comm", "request"] };
+    let _ = (request,);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ibarrier(comm: Comm, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibarrier_entry(comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ibarrier(comm: Comm, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibarrier_entry(comm, request) }
+}
+
+/// `MPI_Ibcast`.
+unsafe extern "C" fn ibcast_entry(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ibcast",
+        parameters: &["buffer", "count", "datatype", "root", "comm", "request"],
+    };
+    let _ = (buffer, count, datatype, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ibcast(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibcast_entry(buffer, count, datatype, root, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ibcast(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibcast_entry(buffer, count, datatype, root, comm, request) }
+}
+
+/// `MPI_Ibcast_c`.
+unsafe extern "C" fn ibcast_c_entry(
+    buffer: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ibcast_c",
+        parameters: &["buffer", "count", "datatype", "root", "comm", "request"],
+    };
+    let _ = (buffer, count, datatype, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ibcast_c(
+    buffer: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibcast_c_entry(buffer, count, datatype, root, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ibcast_c(
+    buffer: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibcast_c_entry(buffer, count, datatype, root, comm, request) }
+}
+
+/// `MPI_Iexscan`.
+unsafe extern "C" fn iexscan_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iexscan",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iexscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iexscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iexscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iexscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Iexscan_c`.
+unsafe extern "C" fn iexscan_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iexscan_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iexscan_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iexscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iexscan_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iexscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Igather`.
+unsafe extern "C" fn igather_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Igather",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Igather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igather_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Igather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igather_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+/// `MPI_Igather_c`.
+unsafe extern "C" fn igather_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Igather_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Igather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Igather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+/// `MPI_Igatherv`.
+unsafe extern "C" fn igatherv_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Igatherv",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Igatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Igatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Igatherv_c`.
+unsafe extern "C" fn igatherv_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Igatherv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Igatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Igatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_allgather`.
+unsafe extern "C" fn ineighbor_allgather_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_allgather",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_allgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgather_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_allgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgather_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_allgather_c`.
+unsafe extern "C" fn ineighbor_allgather_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_allgather_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_allgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_allgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_allgatherv`.
+unsafe extern "C" fn ineighbor_allgatherv_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_allgatherv",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_allgatherv_c`.
+unsafe extern "C" fn ineighbor_allgatherv_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_allgatherv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_allgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_allgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoall`.
+unsafe extern "C" fn ineighbor_alltoall_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoall",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoall_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoall_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoall_c`.
+unsafe extern "C" fn ineighbor_alltoall_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoall_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoall_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoall_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoallv`.
+unsafe extern "C" fn ineighbor_alltoallv_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoallv",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoallv_c`.
+unsafe extern "C" fn ineighbor_alltoallv_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoallv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoallw`.
+unsafe extern "C" fn ineighbor_alltoallw_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoallw",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoallw_c`.
+unsafe extern "C" fn ineighbor_alltoallw_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoallw_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Intercomm_create`.
+unsafe extern "C" fn intercomm_create_entry(
+    local_comm: Comm,
+    local_leader: c_int,
+    peer_comm: Comm,
+    remote_leader: c_int,
+    tag: c_int,
+    newintercomm: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Intercomm_create",
+        parameters: &[
+            "local_comm",
+            "local_leader",
+            "peer_comm",
+            "remote_leader",
+            "tag",
+            "newintercomm",
+        ],
+    };
+    let _ = (local_leader, peer_comm, remote_leader, tag, newintercomm);
+    unsupported(&ENTRY, Some(local_comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Intercomm_create(
+    local_comm: Comm,
+    local_leader: c_int,
+    peer_comm: Comm,
+    remote_leader: c_int,
+    tag: c_int,
+    newintercomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        intercomm_create_entry(
+            local_comm,
+            local_leader,
+            peer_comm,
+            remote_leader,
+            tag,
+            newintercomm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Intercomm_create(
+    local_comm: Comm,
+    local_leader: c_int,
+    peer_comm: Comm,
+    remote_leader: c_int,
+    tag: c_int,
+    newintercomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        intercomm_create_entry(
+            local_comm,
+            local_leader,
+            peer_comm,
+            remote_leader,
+            tag,
+            newintercomm,
+        )
+    }
+}
+
+/// `MPI_Intercomm_create_from_groups`.
+unsafe extern "C" fn intercomm_create_from_groups_entry(
+    local_group: Group,
+    local_leader: c_int,
+    remote_group: Group,
+    remote_leader: c_int,
+    stringtag: *const c_char,
+    info: Info,
+    errhandler: Errhandler,
+    newintercomm: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Intercomm_create_from_groups",
+        parameters: &[
+            "local_group",
+            "local_leader",
+            "remote_group",
+            "remote_leader",
+            "stringtag",
+            "info",
+            "errhandler",
+            "newintercomm",
+        ],
+    };
+    let _ = (
+        local_group,
+        local_leader,
+        remote_group,
+        remote_leader,
+        stringtag,
+        info,
+        errhandler,
+        newintercomm,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Intercomm_create_from_groups(
+    local_group: Group,
+    local_leader: c_int,
+    remote_group: Group,
+    remote_leader: c_int,
+    stringtag: *const c_char,
+    info: Info,
+    errhandler: Errhandler,
+    newintercomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        intercomm_create_from_groups_entry(
+            local_group,
+            local_leader,
+            remote_group,
+            remote_leader,
+            stringtag,
+            info,
+            errhandler,
+            newintercomm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Intercomm_create_from_groups(
+    local_group: Group,
+    local_leader: c_int,
+    remote_group: Group,
+    remote_leader: c_int,
+    stringtag: *const c_char,
+    info: Info,
+    errhandler: Errhandler,
+    newintercomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        intercomm_create_from_groups_entry(
+            local_group,
+            local_leader,
+            remote_group,
+            remote_leader,
+            stringtag,
+            info,
+            errhandler,
+            newintercomm,
+        )
+    }
+}
+
+/// `MPI_Intercomm_merge`.
+unsafe extern "C" fn intercomm_merge_entry(
+    intercomm: Comm,
+    high: c_int,
+    newintracomm: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Intercomm_merge", parameters: &["intercomm", "high", "newintracomm"] };
+    let _ = (high, newintracomm);
+    unsupported(&ENTRY, Some(intercomm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Intercomm_merge(
+    intercomm: Comm,
+    high: c_int,
+    newintracomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { intercomm_merge_entry(intercomm, high, newintracomm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Intercomm_merge(
+    intercomm: Comm,
+    high: c_int,
+    newintracomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { intercomm_merge_entry(intercomm, high, newintracomm) }
+}
+
+/// `MPI_Ireduce`.
+unsafe extern "C" fn ireduce_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
+}
+
+/// `MPI_Ireduce_c`.
+unsafe extern "C" fn ireduce_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
+}
+
+/// `MPI_Ireduce_scatter`.
+unsafe extern "C" fn ireduce_scatter_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce_scatter",
+        parameters: &["sendbuf", "recvbuf", "recvcounts", "datatype", "op", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, recvcounts, datatype, op, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce_scatter(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce_scatter(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
+}
+
+/// `MPI_Ireduce_scatter_c`.
+unsafe extern "C" fn ireduce_scatter_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce_scatter_c",
+        parameters: &["sendbuf", "recvbuf", "recvcounts", "datatype", "op", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, recvcounts, datatype, op, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce_scatter_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce_scatter_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
+}
+
+/// `MPI_Ireduce_scatter_block`.
+unsafe extern "C" fn ireduce_scatter_block_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce_scatter_block",
+        parameters: &["sendbuf", "recvbuf", "recvcount", "datatype", "op", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, recvcount, datatype, op, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce_scatter_block(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_block_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce_scatter_block(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_block_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request) }
+}
+
+/// `MPI_Ireduce_scatter_block_c`.
+unsafe extern "C" fn ireduce_scatter_block_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce_scatter_block_c",
+        parameters: &["sendbuf", "recvbuf", "recvcount", "datatype", "op", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, recvcount, datatype, op, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce_scatter_block_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ireduce_scatter_block_c_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce_scatter_block_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ireduce_scatter_block_c_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request)
+    }
+}
+
+/// `MPI_Iscan`.
+unsafe extern "C" fn iscan_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscan",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Iscan_c`.
+unsafe extern "C" fn iscan_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscan_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscan_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscan_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Iscatter`.
+unsafe extern "C" fn iscatter_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscatter",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscatter(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatter_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscatter(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatter_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+/// `MPI_Iscatter_c`.
+unsafe extern "C" fn iscatter_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscatter_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscatter_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatter_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscatter_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatter_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+/// `MPI_Iscatterv`.
+unsafe extern "C" fn iscatterv_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscatterv",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "displs",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscatterv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatterv_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscatterv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatterv_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Iscatterv_c`.
+unsafe extern "C" fn iscatterv_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscatterv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "displs",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscatterv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatterv_c_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscatterv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatterv_c_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+            request,
+        )
+    }
 }

@@ -11,4990 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_File_write_ordered_end`.
-unsafe extern "C" fn file_write_ordered_end_entry(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_write_ordered_end", parameters: &["fh", "buf", "status"] };
-    let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_ordered_end(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_end_entry(fh, buf, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_ordered_end(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_end_entry(fh, buf, status) }
-}
-
-/// `MPI_File_write_shared`.
-unsafe extern "C" fn file_write_shared_entry(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_shared",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_shared(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_shared_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_shared(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_shared_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_write_shared_c`.
-unsafe extern "C" fn file_write_shared_c_entry(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_shared_c",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_shared_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_shared_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_Free_mem`.
-unsafe extern "C" fn free_mem_entry(base: *mut c_void) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Free_mem", parameters: &["base"] };
-    let _ = (base,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Free_mem(base: *mut c_void) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { free_mem_entry(base) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Free_mem(base: *mut c_void) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { free_mem_entry(base) }
-}
-
-/// `MPI_Gather`.
-unsafe extern "C" fn gather_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gather",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { gather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { gather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm) }
-}
-
-/// `MPI_Gather_c`.
-unsafe extern "C" fn gather_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gather_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)
-    }
-}
-
-/// `MPI_Gather_init`.
-unsafe extern "C" fn gather_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gather_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gather_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gather_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gather_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gather_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Gather_init_c`.
-unsafe extern "C" fn gather_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gather_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gather_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gather_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gather_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gather_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Gatherv`.
-unsafe extern "C" fn gatherv_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gatherv",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "root",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-        )
-    }
-}
-
-/// `MPI_Gatherv_c`.
-unsafe extern "C" fn gatherv_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gatherv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "root",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-        )
-    }
-}
-
-/// `MPI_Gatherv_init`.
-unsafe extern "C" fn gatherv_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gatherv_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gatherv_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gatherv_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Gatherv_init_c`.
-unsafe extern "C" fn gatherv_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gatherv_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gatherv_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gatherv_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Get`.
-unsafe extern "C" fn get_entry(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Get",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Get(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Get(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-/// `MPI_Get_c`.
-unsafe extern "C" fn get_c_entry(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Get_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Get_c(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Get_c(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-/// `MPI_Get_accumulate`.
-unsafe extern "C" fn get_accumulate_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Get_accumulate",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "result_addr",
-            "result_count",
-            "result_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Get_accumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_accumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Get_accumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_accumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
-/// `MPI_Get_accumulate_c`.
-unsafe extern "C" fn get_accumulate_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Get_accumulate_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "result_addr",
-            "result_count",
-            "result_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Get_accumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_accumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Get_accumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_accumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
-/// `MPI_Get_hw_resource_info`.
-unsafe extern "C" fn get_hw_resource_info_entry(hw_info: *mut Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Get_hw_resource_info", parameters: &["hw_info"] };
-    let _ = (hw_info,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Get_hw_resource_info(hw_info: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { get_hw_resource_info_entry(hw_info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Get_hw_resource_info(hw_info: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { get_hw_resource_info_entry(hw_info) }
-}
-
-/// `MPI_Graph_create`.
-unsafe extern "C" fn graph_create_entry(
-    comm_old: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    reorder: c_int,
-    comm_graph: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Graph_create",
-        parameters: &["comm_old", "nnodes", "indx", "edges", "reorder", "comm_graph"],
-    };
-    let _ = (nnodes, indx, edges, reorder, comm_graph);
-    unsupported(&ENTRY, Some(comm_old))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graph_create(
-    comm_old: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    reorder: c_int,
-    comm_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_create_entry(comm_old, nnodes, indx, edges, reorder, comm_graph) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graph_create(
-    comm_old: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    reorder: c_int,
-    comm_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_create_entry(comm_old, nnodes, indx, edges, reorder, comm_graph) }
-}
-
-/// `MPI_Graph_get`.
-unsafe extern "C" fn graph_get_entry(
-    comm: Comm,
-    maxindex: c_int,
-    maxedges: c_int,
-    indx: *mut c_int,
-    edges: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Graph_get",
-        parameters: &["comm", "maxindex", "maxedges", "indx", "edges"],
-    };
-    let _ = (maxindex, maxedges, indx, edges);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graph_get(
-    comm: Comm,
-    maxindex: c_int,
-    maxedges: c_int,
-    indx: *mut c_int,
-    edges: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_get_entry(comm, maxindex, maxedges, indx, edges) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graph_get(
-    comm: Comm,
-    maxindex: c_int,
-    maxedges: c_int,
-    indx: *mut c_int,
-    edges: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_get_entry(comm, maxindex, maxedges, indx, edges) }
-}
-
-/// `MPI_Graph_map`.
-unsafe extern "C" fn graph_map_entry(
-    comm: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    newrank: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Graph_map",
-        parameters: &["comm", "nnodes", "indx", "edges", "newrank"],
-    };
-    let _ = (nnodes, indx, edges, newrank);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graph_map(
-    comm: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    newrank: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_map_entry(comm, nnodes, indx, edges, newrank) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graph_map(
-    comm: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    newrank: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_map_entry(comm, nnodes, indx, edges, newrank) }
-}
-
-/// `MPI_Graph_neighbors`.
-unsafe extern "C" fn graph_neighbors_entry(
-    comm: Comm,
-    rank: c_int,
-    maxneighbors: c_int,
-    neighbors: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Graph_neighbors",
-        parameters: &["comm", "rank", "maxneighbors", "neighbors"],
-    };
-    let _ = (rank, maxneighbors, neighbors);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graph_neighbors(
-    comm: Comm,
-    rank: c_int,
-    maxneighbors: c_int,
-    neighbors: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_neighbors_entry(comm, rank, maxneighbors, neighbors) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graph_neighbors(
-    comm: Comm,
-    rank: c_int,
-    maxneighbors: c_int,
-    neighbors: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_neighbors_entry(comm, rank, maxneighbors, neighbors) }
-}
-
-/// `MPI_Graph_neighbors_count`.
-unsafe extern "C" fn graph_neighbors_count_entry(
-    comm: Comm,
-    rank: c_int,
-    nneighbors: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Graph_neighbors_count", parameters: &["comm", "rank", "nneighbors"] };
-    let _ = (rank, nneighbors);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graph_neighbors_count(
-    comm: Comm,
-    rank: c_int,
-    nneighbors: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_neighbors_count_entry(comm, rank, nneighbors) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graph_neighbors_count(
-    comm: Comm,
-    rank: c_int,
-    nneighbors: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_neighbors_count_entry(comm, rank, nneighbors) }
-}
-
-/// `MPI_Graphdims_get`.
-unsafe extern "C" fn graphdims_get_entry(
-    comm: Comm,
-    nnodes: *mut c_int,
-    nedges: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Graphdims_get", parameters: &["comm", "nnodes", "nedges"] };
-    let _ = (nnodes, nedges);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graphdims_get(
-    comm: Comm,
-    nnodes: *mut c_int,
-    nedges: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graphdims_get_entry(comm, nnodes, nedges) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graphdims_get(
-    comm: Comm,
-    nnodes: *mut c_int,
-    nedges: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graphdims_get_entry(comm, nnodes, nedges) }
-}
-
-/// `MPI_Grequest_complete`.
-unsafe extern "C" fn grequest_complete_entry(request: Request) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Grequest_complete", parameters: &["request"] };
-    let _ = (request,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Grequest_complete(request: Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { grequest_complete_entry(request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Grequest_complete(request: Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { grequest_complete_entry(request) }
-}
-
-/// `MPI_Grequest_start`.
-unsafe extern "C" fn grequest_start_entry(
-    query_fn: *const c_void,
-    free_fn: *const c_void,
-    cancel_fn: *const c_void,
-    extra_state: *mut c_void,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Grequest_start",
-        parameters: &["query_fn", "free_fn", "cancel_fn", "extra_state", "request"],
-    };
-    let _ = (query_fn, free_fn, cancel_fn, extra_state, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Grequest_start(
-    query_fn: *const c_void,
-    free_fn: *const c_void,
-    cancel_fn: *const c_void,
-    extra_state: *mut c_void,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { grequest_start_entry(query_fn, free_fn, cancel_fn, extra_state, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Grequest_start(
-    query_fn: *const c_void,
-    free_fn: *const c_void,
-    cancel_fn: *const c_void,
-    extra_state: *mut c_void,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { grequest_start_entry(query_fn, free_fn, cancel_fn, extra_state, request) }
-}
-
-/// `MPI_Group_compare`.
-unsafe extern "C" fn group_compare_entry(
-    group1: Group,
-    group2: Group,
-    result: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Group_compare", parameters: &["group1", "group2", "result"] };
-    let _ = (group1, group2, result);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_compare(group1: Group, group2: Group, result: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_compare_entry(group1, group2, result) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_compare(group1: Group, group2: Group, result: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_compare_entry(group1, group2, result) }
-}
-
-/// `MPI_Group_difference`.
-unsafe extern "C" fn group_difference_entry(
-    group1: Group,
-    group2: Group,
-    newgroup: *mut Group,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Group_difference", parameters: &["group1", "group2", "newgroup"] };
-    let _ = (group1, group2, newgroup);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_difference(
-    group1: Group,
-    group2: Group,
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_difference_entry(group1, group2, newgroup) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_difference(
-    group1: Group,
-    group2: Group,
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_difference_entry(group1, group2, newgroup) }
-}
-
-/// `MPI_Group_excl`.
-unsafe extern "C" fn group_excl_entry(
-    group: Group,
-    n: c_int,
-    ranks: *const c_int,
-    newgroup: *mut Group,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Group_excl", parameters: &["group", "n", "ranks", "newgroup"] };
-    let _ = (group, n, ranks, newgroup);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_excl(
-    group: Group,
-    n: c_int,
-    ranks: *const c_int,
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_excl_entry(group, n, ranks, newgroup) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_excl(
-    group: Group,
-    n: c_int,
-    ranks: *const c_int,
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_excl_entry(group, n, ranks, newgroup) }
-}
-
-/// `MPI_Group_free`.
-unsafe extern "C" fn group_free_entry(group: *mut Group) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Group_free", parameters: &["group"] };
-    let _ = (group,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_free(group: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_free_entry(group) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_free(group: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_free_entry(group) }
-}
-
-/// `MPI_Group_from_session_pset`.
-unsafe extern "C" fn group_from_session_pset_entry(
-    session: Session,
-    pset_name: *const c_char,
-    newgroup: *mut Group,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Group_from_session_pset",
-        parameters: &["session", "pset_name", "newgroup"],
-    };
-    let _ = (session, pset_name, newgroup);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_from_session_pset(
-    session: Session,
-    pset_name: *const c_char,
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_from_session_pset_entry(session, pset_name, newgroup) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_from_session_pset(
-    session: Session,
-    pset_name: *const c_char,
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_from_session_pset_entry(session, pset_name, newgroup) }
-}
-
-/// `MPI_Group_incl`.
-unsafe extern "C" fn group_incl_entry(
-    group: Group,
-    n: c_int,
-    ranks: *const c_int,
-    newgroup: *mut Group,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Group_incl", parameters: &["group", "n", "ranks", "newgroup"] };
-    let _ = (group, n, ranks, newgroup);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_incl(
-    group: Group,
-    n: c_int,
-    ranks: *const c_int,
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_incl_entry(group, n, ranks, newgroup) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_incl(
-    group: Group,
-    n: c_int,
-    ranks: *const c_int,
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_incl_entry(group, n, ranks, newgroup) }
-}
-
-/// `MPI_Group_intersection`.
-unsafe extern "C" fn group_intersection_entry(
-    group1: Group,
-    group2: Group,
-    newgroup: *mut Group,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Group_intersection", parameters: &["group1", "group2", "newgroup"] };
-    let _ = (group1, group2, newgroup);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_intersection(
-    group1: Group,
-    group2: Group,
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_intersection_entry(group1, group2, newgroup) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_intersection(
-    group1: Group,
-    group2: Group,
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_intersection_entry(group1, group2, newgroup) }
-}
-
-/// `MPI_Group_range_excl`.
-unsafe extern "C" fn group_range_excl_entry(
-    group: Group,
-    n: c_int,
-    ranges: *const [c_int; 3],
-    newgroup: *mut Group,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Group_range_excl", parameters: &["group", "n", "ranges", "newgroup"] };
-    let _ = (group, n, ranges, newgroup);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_range_excl(
-    group: Group,
-    n: c_int,
-    ranges: *const [c_int; 3],
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_range_excl_entry(group, n, ranges, newgroup) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_range_excl(
-    group: Group,
-    n: c_int,
-    ranges: *const [c_int; 3],
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_range_excl_entry(group, n, ranges, newgroup) }
-}
-
-/// `MPI_Group_range_incl`.
-unsafe extern "C" fn group_range_incl_entry(
-    group: Group,
-    n: c_int,
-    ranges: *const [c_int; 3],
-    newgroup: *mut Group,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Group_range_incl", parameters: &["group", "n", "ranges", "newgroup"] };
-    let _ = (group, n, ranges, newgroup);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_range_incl(
-    group: Group,
-    n: c_int,
-    ranges: *const [c_int; 3],
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_range_incl_entry(group, n, ranges, newgroup) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_range_incl(
-    group: Group,
-    n: c_int,
-    ranges: *const [c_int; 3],
-    newgroup: *mut Group,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_range_incl_entry(group, n, ranges, newgroup) }
-}
-
-/// `MPI_Group_rank`.
-unsafe extern "C" fn group_rank_entry(group: Group, rank: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Group_rank", parameters: &["group", "rank"] };
-    let _ = (group, rank);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_rank(group: Group, rank: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_rank_entry(group, rank) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_rank(group: Group, rank: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_rank_entry(group, rank) }
-}
-
-/// `MPI_Group_size`.
-unsafe extern "C" fn group_size_entry(group: Group, size: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Group_size", parameters: &["group", "size"] };
-    let _ = (group, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_size(group: Group, size: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_size_entry(group, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_size(group: Group, size: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_size_entry(group, size) }
-}
-
-/// `MPI_Group_translate_ranks`.
-unsafe extern "C" fn group_translate_ranks_entry(
-    group1: Group,
-    n: c_int,
-    ranks1: *const c_int,
-    group2: Group,
-    ranks2: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Group_translate_ranks",
-        parameters: &["group1", "n", "ranks1", "group2", "ranks2"],
-    };
-    let _ = (group1, n, ranks1, group2, ranks2);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_translate_ranks(
-    group1: Group,
-    n: c_int,
-    ranks1: *const c_int,
-    group2: Group,
-    ranks2: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_translate_ranks_entry(group1, n, ranks1, group2, ranks2) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_translate_ranks(
-    group1: Group,
-    n: c_int,
-    ranks1: *const c_int,
-    group2: Group,
-    ranks2: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_translate_ranks_entry(group1, n, ranks1, group2, ranks2) }
-}
-
-/// `MPI_Group_union`.
-unsafe extern "C" fn group_union_entry(
-    group1: Group,
-    group2: Group,
-    newgroup: *mut Group,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Group_union", parameters: &["group1", "group2", "newgroup"] };
-    let _ = (group1, group2, newgroup);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Group_union(group1: Group, group2: Group, newgroup: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_union_entry(group1, group2, newgroup) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Group_union(group1: Group, group2: Group, newgroup: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { group_union_entry(group1, group2, newgroup) }
-}
-
-/// `MPI_Iallgather`.
-unsafe extern "C" fn iallgather_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallgather",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-/// `MPI_Iallgather_c`.
-unsafe extern "C" fn iallgather_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallgather_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Iallgatherv`.
-unsafe extern "C" fn iallgatherv_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallgatherv",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Iallgatherv_c`.
-unsafe extern "C" fn iallgatherv_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallgatherv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Iallreduce`.
-unsafe extern "C" fn iallreduce_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallreduce",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallreduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iallreduce_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallreduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iallreduce_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Iallreduce_c`.
-unsafe extern "C" fn iallreduce_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallreduce_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallreduce_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iallreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallreduce_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iallreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Ialltoall`.
-unsafe extern "C" fn ialltoall_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoall",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-/// `MPI_Ialltoall_c`.
-unsafe extern "C" fn ialltoall_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoall_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-/// `MPI_Ialltoallv`.
-unsafe extern "C" fn ialltoallv_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoallv",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ialltoallv_c`.
-unsafe extern "C" fn ialltoallv_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoallv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ialltoallw`.
-unsafe extern "C" fn ialltoallw_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoallw",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ialltoallw_c`.
-unsafe extern "C" fn ialltoallw_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoallw_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ibarrier`.
-unsafe extern "C" fn ibarrier_entry(comm: Comm, request: *mut Request) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Ibarrier", parameters: &["comm", "request"] };
-    let _ = (request,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ibarrier(comm: Comm, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibarrier_entry(comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ibarrier(comm: Comm, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibarrier_entry(comm, request) }
-}
-
-/// `MPI_Ibcast`.
-unsafe extern "C" fn ibcast_entry(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ibcast",
-        parameters: &["buffer", "count", "datatype", "root", "comm", "request"],
-    };
-    let _ = (buffer, count, datatype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ibcast(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibcast_entry(buffer, count, datatype, root, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ibcast(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibcast_entry(buffer, count, datatype, root, comm, request) }
-}
-
-/// `MPI_Ibcast_c`.
-unsafe extern "C" fn ibcast_c_entry(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ibcast_c",
-        parameters: &["buffer", "count", "datatype", "root", "comm", "request"],
-    };
-    let _ = (buffer, count, datatype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ibcast_c(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibcast_c_entry(buffer, count, datatype, root, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ibcast_c(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibcast_c_entry(buffer, count, datatype, root, comm, request) }
-}
-
-/// `MPI_Iexscan`.
-unsafe extern "C" fn iexscan_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iexscan",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iexscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iexscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iexscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iexscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Iexscan_c`.
-unsafe extern "C" fn iexscan_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iexscan_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iexscan_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iexscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iexscan_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iexscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Igather`.
-unsafe extern "C" fn igather_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Igather",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Igather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igather_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Igather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igather_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-/// `MPI_Igather_c`.
-unsafe extern "C" fn igather_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Igather_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Igather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Igather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-/// `MPI_Igatherv`.
-unsafe extern "C" fn igatherv_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Igatherv",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Igatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Igatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Igatherv_c`.
-unsafe extern "C" fn igatherv_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Igatherv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Igatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Igatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_allgather`.
-unsafe extern "C" fn ineighbor_allgather_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_allgather",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_allgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgather_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_allgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgather_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_allgather_c`.
-unsafe extern "C" fn ineighbor_allgather_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_allgather_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_allgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_allgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_allgatherv`.
-unsafe extern "C" fn ineighbor_allgatherv_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_allgatherv",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_allgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_allgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_allgatherv_c`.
-unsafe extern "C" fn ineighbor_allgatherv_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_allgatherv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_allgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_allgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoall`.
-unsafe extern "C" fn ineighbor_alltoall_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoall",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoall_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoall_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoall_c`.
-unsafe extern "C" fn ineighbor_alltoall_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoall_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoall_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoall_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoallv`.
-unsafe extern "C" fn ineighbor_alltoallv_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoallv",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoallv_c`.
-unsafe extern "C" fn ineighbor_alltoallv_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoallv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoallw`.
-unsafe extern "C" fn ineighbor_alltoallw_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoallw",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoallw_c`.
-unsafe extern "C" fn ineighbor_alltoallw_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoallw_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Info_create`.
-unsafe extern "C" fn info_create_entry(info: *mut Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Info_create", parameters: &["info"] };
-    let _ = (info,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_create(info: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_create_entry(info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_create(info: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_create_entry(info) }
-}
-
-/// `MPI_Info_create_env`.
-unsafe extern "C" fn info_create_env_entry(
-    argc: c_int,
-    argv: *mut *mut c_char,
-    info: *mut Info,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Info_create_env", parameters: &["argc", "argv", "info"] };
-    let _ = (argc, argv, info);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_create_env(
-    argc: c_int,
-    argv: *mut *mut c_char,
-    info: *mut Info,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_create_env_entry(argc, argv, info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_create_env(
-    argc: c_int,
-    argv: *mut *mut c_char,
-    info: *mut Info,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_create_env_entry(argc, argv, info) }
-}
-
-/// `MPI_Info_delete`.
-unsafe extern "C" fn info_delete_entry(info: Info, key: *const c_char) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Info_delete", parameters: &["info", "key"] };
-    let _ = (info, key);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_delete(info: Info, key: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_delete_entry(info, key) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_delete(info: Info, key: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_delete_entry(info, key) }
-}
-
-/// `MPI_Info_dup`.
-unsafe extern "C" fn info_dup_entry(info: Info, newinfo: *mut Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Info_dup", parameters: &["info", "newinfo"] };
-    let _ = (info, newinfo);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_dup(info: Info, newinfo: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_dup_entry(info, newinfo) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_dup(info: Info, newinfo: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_dup_entry(info, newinfo) }
-}
-
-/// `MPI_Info_free`.
-unsafe extern "C" fn info_free_entry(info: *mut Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Info_free", parameters: &["info"] };
-    let _ = (info,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_free(info: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_free_entry(info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_free(info: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_free_entry(info) }
-}
-
-/// `MPI_Info_get`.
-unsafe extern "C" fn info_get_entry(
-    info: Info,
-    key: *const c_char,
-    valuelen: c_int,
-    value: *mut c_char,
-    flag: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Info_get", parameters: &["info", "key", "valuelen", "value", "flag"] };
-    let _ = (info, key, valuelen, value, flag);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_get(
-    info: Info,
-    key: *const c_char,
-    valuelen: c_int,
-    value: *mut c_char,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_get_entry(info, key, valuelen, value, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_get(
-    info: Info,
-    key: *const c_char,
-    valuelen: c_int,
-    value: *mut c_char,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_get_entry(info, key, valuelen, value, flag) }
-}
-
-/// `MPI_Info_get_nkeys`.
-unsafe extern "C" fn info_get_nkeys_entry(info: Info, nkeys: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Info_get_nkeys", parameters: &["info", "nkeys"] };
-    let _ = (info, nkeys);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_get_nkeys(info: Info, nkeys: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_get_nkeys_entry(info, nkeys) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_get_nkeys(info: Info, nkeys: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_get_nkeys_entry(info, nkeys) }
-}
-
-/// `MPI_Info_get_nthkey`.
-unsafe extern "C" fn info_get_nthkey_entry(info: Info, n: c_int, key: *mut c_char) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Info_get_nthkey", parameters: &["info", "n", "key"] };
-    let _ = (info, n, key);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_get_nthkey(info: Info, n: c_int, key: *mut c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_get_nthkey_entry(info, n, key) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_get_nthkey(info: Info, n: c_int, key: *mut c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_get_nthkey_entry(info, n, key) }
-}
-
-/// `MPI_Info_get_string`.
-unsafe extern "C" fn info_get_string_entry(
-    info: Info,
-    key: *const c_char,
-    buflen: *mut c_int,
-    value: *mut c_char,
-    flag: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Info_get_string",
-        parameters: &["info", "key", "buflen", "value", "flag"],
-    };
-    let _ = (info, key, buflen, value, flag);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_get_string(
-    info: Info,
-    key: *const c_char,
-    buflen: *mut c_int,
-    value: *mut c_char,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_get_string_entry(info, key, buflen, value, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_get_string(
-    info: Info,
-    key: *const c_char,
-    buflen: *mut c_int,
-    value: *mut c_char,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_get_string_entry(info, key, buflen, value, flag) }
-}
-
-/// `MPI_Info_get_valuelen`.
-unsafe extern "C" fn info_get_valuelen_entry(
-    info: Info,
-    key: *const c_char,
-    valuelen: *mut c_int,
-    flag: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Info_get_valuelen", parameters: &["info", "key", "valuelen", "flag"] };
-    let _ = (info, key, valuelen, flag);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_get_valuelen(
-    info: Info,
-    key: *const c_char,
-    valuelen: *mut c_int,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_get_valuelen_entry(info, key, valuelen, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_get_valuelen(
-    info: Info,
-    key: *const c_char,
-    valuelen: *mut c_int,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_get_valuelen_entry(info, key, valuelen, flag) }
-}
-
-/// `MPI_Info_set`.
-unsafe extern "C" fn info_set_entry(info: Info, key: *const c_char, value: *const c_char) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Info_set", parameters: &["info", "key", "value"] };
-    let _ = (info, key, value);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Info_set(info: Info, key: *const c_char, value: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_set_entry(info, key, value) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Info_set(info: Info, key: *const c_char, value: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { info_set_entry(info, key, value) }
-}
-
-/// `MPI_Intercomm_create`.
-unsafe extern "C" fn intercomm_create_entry(
-    local_comm: Comm,
-    local_leader: c_int,
-    peer_comm: Comm,
-    remote_leader: c_int,
-    tag: c_int,
-    newintercomm: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Intercomm_create",
-        parameters: &[
-            "local_comm",
-            "local_leader",
-            "peer_comm",
-            "remote_leader",
-            "tag",
-            "newintercomm",
-        ],
-    };
-    let _ = (local_leader, peer_comm, remote_leader, tag, newintercomm);
-    unsupported(&ENTRY, Some(local_comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Intercomm_create(
-    local_comm: Comm,
-    local_leader: c_int,
-    peer_comm: Comm,
-    remote_leader: c_int,
-    tag: c_int,
-    newintercomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        intercomm_create_entry(
-            local_comm,
-            local_leader,
-            peer_comm,
-            remote_leader,
-            tag,
-            newintercomm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Intercomm_create(
-    local_comm: Comm,
-    local_leader: c_int,
-    peer_comm: Comm,
-    remote_leader: c_int,
-    tag: c_int,
-    newintercomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        intercomm_create_entry(
-            local_comm,
-            local_leader,
-            peer_comm,
-            remote_leader,
-            tag,
-            newintercomm,
-        )
-    }
-}
-
-/// `MPI_Intercomm_create_from_groups`.
-unsafe extern "C" fn intercomm_create_from_groups_entry(
-    local_group: Group,
-    local_leader: c_int,
-    remote_group: Group,
-    remote_leader: c_int,
-    stringtag: *const c_char,
-    info: Info,
-    errhandler: Errhandler,
-    newintercomm: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Intercomm_create_from_groups",
-        parameters: &[
-            "local_group",
-            "local_leader",
-            "remote_group",
-            "remote_leader",
-            "stringtag",
-            "info",
-            "errhandler",
-            "newintercomm",
-        ],
-    };
-    let _ = (
-        local_group,
-        local_leader,
-        remote_group,
-        remote_leader,
-        stringtag,
-        info,
-        errhandler,
-        newintercomm,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Intercomm_create_from_groups(
-    local_group: Group,
-    local_leader: c_int,
-    remote_group: Group,
-    remote_leader: c_int,
-    stringtag: *const c_char,
-    info: Info,
-    errhandler: Errhandler,
-    newintercomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        intercomm_create_from_groups_entry(
-            local_group,
-            local_leader,
-            remote_group,
-            remote_leader,
-            stringtag,
-            info,
-            errhandler,
-            newintercomm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Intercomm_create_from_groups(
-    local_group: Group,
-    local_leader: c_int,
-    remote_group: Group,
-    remote_leader: c_int,
-    stringtag: *const c_char,
-    info: Info,
-    errhandler: Errhandler,
-    newintercomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        intercomm_create_from_groups_entry(
-            local_group,
-            local_leader,
-            remote_group,
-            remote_leader,
-            stringtag,
-            info,
-            errhandler,
-            newintercomm,
-        )
-    }
-}
-
-/// `MPI_Intercomm_merge`.
-unsafe extern "C" fn intercomm_merge_entry(
-    intercomm: Comm,
-    high: c_int,
-    newintracomm: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Intercomm_merge", parameters: &["intercomm", "high", "newintracomm"] };
-    let _ = (high, newintracomm);
-    unsupported(&ENTRY, Some(intercomm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Intercomm_merge(
-    intercomm: Comm,
-    high: c_int,
-    newintracomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { intercomm_merge_entry(intercomm, high, newintracomm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Intercomm_merge(
-    intercomm: Comm,
-    high: c_int,
-    newintracomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { intercomm_merge_entry(intercomm, high, newintracomm) }
-}
-
-/// `MPI_Ireduce`.
-unsafe extern "C" fn ireduce_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
-}
-
-/// `MPI_Ireduce_c`.
-unsafe extern "C" fn ireduce_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
-}
-
-/// `MPI_Ireduce_scatter`.
-unsafe extern "C" fn ireduce_scatter_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce_scatter",
-        parameters: &["sendbuf", "recvbuf", "recvcounts", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, recvcounts, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce_scatter(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce_scatter(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
-}
-
-/// `MPI_Ireduce_scatter_c`.
-unsafe extern "C" fn ireduce_scatter_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce_scatter_c",
-        parameters: &["sendbuf", "recvbuf", "recvcounts", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, recvcounts, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce_scatter_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce_scatter_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
-}
-
-/// `MPI_Ireduce_scatter_block`.
-unsafe extern "C" fn ireduce_scatter_block_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce_scatter_block",
-        parameters: &["sendbuf", "recvbuf", "recvcount", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, recvcount, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce_scatter_block(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_block_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce_scatter_block(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_block_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request) }
-}
-
-/// `MPI_Ireduce_scatter_block_c`.
-unsafe extern "C" fn ireduce_scatter_block_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce_scatter_block_c",
-        parameters: &["sendbuf", "recvbuf", "recvcount", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, recvcount, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce_scatter_block_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ireduce_scatter_block_c_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce_scatter_block_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ireduce_scatter_block_c_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request)
-    }
-}
-
-/// `MPI_Iscan`.
-unsafe extern "C" fn iscan_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscan",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Iscan_c`.
-unsafe extern "C" fn iscan_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscan_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscan_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscan_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Iscatter`.
-unsafe extern "C" fn iscatter_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscatter",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscatter(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatter_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscatter(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatter_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-/// `MPI_Iscatter_c`.
-unsafe extern "C" fn iscatter_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscatter_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscatter_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatter_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscatter_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatter_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-/// `MPI_Iscatterv`.
-unsafe extern "C" fn iscatterv_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    displs: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscatterv",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "displs",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscatterv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    displs: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatterv_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscatterv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    displs: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatterv_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Iscatterv_c`.
-unsafe extern "C" fn iscatterv_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    displs: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscatterv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "displs",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscatterv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    displs: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatterv_c_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscatterv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    displs: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatterv_c_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Keyval_create`.
-unsafe extern "C" fn keyval_create_entry(
-    copy_fn: *const c_void,
-    delete_fn: *const c_void,
-    keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Keyval_create",
-        parameters: &["copy_fn", "delete_fn", "keyval", "extra_state"],
-    };
-    let _ = (copy_fn, delete_fn, keyval, extra_state);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Keyval_create(
-    copy_fn: *const c_void,
-    delete_fn: *const c_void,
-    keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { keyval_create_entry(copy_fn, delete_fn, keyval, extra_state) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Keyval_create(
-    copy_fn: *const c_void,
-    delete_fn: *const c_void,
-    keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { keyval_create_entry(copy_fn, delete_fn, keyval, extra_state) }
-}
-
-/// `MPI_Keyval_free`.
-unsafe extern "C" fn keyval_free_entry(keyval: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Keyval_free", parameters: &["keyval"] };
-    let _ = (keyval,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Keyval_free(keyval: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { keyval_free_entry(keyval) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Keyval_free(keyval: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { keyval_free_entry(keyval) }
-}
-
 /// `MPI_Lookup_name`.
 unsafe extern "C" fn lookup_name_entry(
     service_name: *const c_char,
@@ -5141,4 +157,4844 @@ unsafe extern "C" fn PMPI_Neighbor_allgather_c(
     unsafe {
         neighbor_allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
     }
+}
+
+/// `MPI_Neighbor_allgather_init`.
+unsafe extern "C" fn neighbor_allgather_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgather_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgather_init_c`.
+unsafe extern "C" fn neighbor_allgather_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgather_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv`.
+unsafe extern "C" fn neighbor_allgatherv_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv_c`.
+unsafe extern "C" fn neighbor_allgatherv_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv_init`.
+unsafe extern "C" fn neighbor_allgatherv_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv_init_c`.
+unsafe extern "C" fn neighbor_allgatherv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoall`.
+unsafe extern "C" fn neighbor_alltoall_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+/// `MPI_Neighbor_alltoall_c`.
+unsafe extern "C" fn neighbor_alltoall_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+/// `MPI_Neighbor_alltoall_init`.
+unsafe extern "C" fn neighbor_alltoall_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoall_init_c`.
+unsafe extern "C" fn neighbor_alltoall_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv`.
+unsafe extern "C" fn neighbor_alltoallv_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv_c`.
+unsafe extern "C" fn neighbor_alltoallv_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv_init`.
+unsafe extern "C" fn neighbor_alltoallv_init_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (
+        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, info,
+        request,
+    );
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv_init_c`.
+unsafe extern "C" fn neighbor_alltoallv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (
+        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, info,
+        request,
+    );
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw`.
+unsafe extern "C" fn neighbor_alltoallw_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw_c`.
+unsafe extern "C" fn neighbor_alltoallw_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw_init`.
+unsafe extern "C" fn neighbor_alltoallw_init_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw_init",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (
+        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, info,
+        request,
+    );
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw_init_c`.
+unsafe extern "C" fn neighbor_alltoallw_init_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (
+        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, info,
+        request,
+    );
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Open_port`.
+unsafe extern "C" fn open_port_entry(info: Info, port_name: *mut c_char) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Open_port", parameters: &["info", "port_name"] };
+    let _ = (info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Open_port(info: Info, port_name: *mut c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { open_port_entry(info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Open_port(info: Info, port_name: *mut c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { open_port_entry(info, port_name) }
+}
+
+/// `MPI_Parrived`.
+unsafe extern "C" fn parrived_entry(request: Request, partition: c_int, flag: *mut c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Parrived", parameters: &["request", "partition", "flag"] };
+    let _ = (request, partition, flag);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Parrived(request: Request, partition: c_int, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { parrived_entry(request, partition, flag) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Parrived(request: Request, partition: c_int, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { parrived_entry(request, partition, flag) }
+}
+
+/// `MPI_Pready`.
+unsafe extern "C" fn pready_entry(partition: c_int, request: Request) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Pready", parameters: &["partition", "request"] };
+    let _ = (partition, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Pready(partition: c_int, request: Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_entry(partition, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Pready(partition: c_int, request: Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_entry(partition, request) }
+}
+
+/// `MPI_Pready_list`.
+unsafe extern "C" fn pready_list_entry(
+    length: c_int,
+    array_of_partitions: *const c_int,
+    request: Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Pready_list",
+        parameters: &["length", "array_of_partitions", "request"],
+    };
+    let _ = (length, array_of_partitions, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Pready_list(
+    length: c_int,
+    array_of_partitions: *const c_int,
+    request: Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_list_entry(length, array_of_partitions, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Pready_list(
+    length: c_int,
+    array_of_partitions: *const c_int,
+    request: Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_list_entry(length, array_of_partitions, request) }
+}
+
+/// `MPI_Pready_range`.
+unsafe extern "C" fn pready_range_entry(
+    partition_low: c_int,
+    partition_high: c_int,
+    request: Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Pready_range",
+        parameters: &["partition_low", "partition_high", "request"],
+    };
+    let _ = (partition_low, partition_high, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Pready_range(
+    partition_low: c_int,
+    partition_high: c_int,
+    request: Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_range_entry(partition_low, partition_high, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Pready_range(
+    partition_low: c_int,
+    partition_high: c_int,
+    request: Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_range_entry(partition_low, partition_high, request) }
+}
+
+/// `MPI_Precv_init`.
+unsafe extern "C" fn precv_init_entry(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Precv_init",
+        parameters: &[
+            "buf",
+            "partitions",
+            "count",
+            "datatype",
+            "dest",
+            "tag",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Precv_init(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { precv_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Precv_init(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { precv_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+/// `MPI_Precv_init_c`.
+unsafe extern "C" fn precv_init_c_entry(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Precv_init_c",
+        parameters: &[
+            "buf",
+            "partitions",
+            "count",
+            "datatype",
+            "dest",
+            "tag",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Precv_init_c(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { precv_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Precv_init_c(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { precv_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+/// `MPI_Psend_init`.
+unsafe extern "C" fn psend_init_entry(
+    buf: *const c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Psend_init",
+        parameters: &[
+            "buf",
+            "partitions",
+            "count",
+            "datatype",
+            "dest",
+            "tag",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Psend_init(
+    buf: *const c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { psend_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Psend_init(
+    buf: *const c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { psend_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+/// `MPI_Psend_init_c`.
+unsafe extern "C" fn psend_init_c_entry(
+    buf: *const c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Psend_init_c",
+        parameters: &[
+            "buf",
+            "partitions",
+            "count",
+            "datatype",
+            "dest",
+            "tag",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Psend_init_c(
+    buf: *const c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { psend_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Psend_init_c(
+    buf: *const c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { psend_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+/// `MPI_Publish_name`.
+unsafe extern "C" fn publish_name_entry(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Publish_name", parameters: &["service_name", "info", "port_name"] };
+    let _ = (service_name, info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Publish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { publish_name_entry(service_name, info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Publish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { publish_name_entry(service_name, info, port_name) }
+}
+
+/// `MPI_Put`.
+unsafe extern "C" fn put_entry(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Put",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Put(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        put_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Put(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        put_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+/// `MPI_Put_c`.
+unsafe extern "C" fn put_c_entry(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Put_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Put_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        put_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Put_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        put_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+/// `MPI_Raccumulate`.
+unsafe extern "C" fn raccumulate_entry(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Raccumulate",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "op",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        op,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Raccumulate(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        raccumulate_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Raccumulate(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        raccumulate_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Raccumulate_c`.
+unsafe extern "C" fn raccumulate_c_entry(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Raccumulate_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "op",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        op,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Raccumulate_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        raccumulate_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Raccumulate_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        raccumulate_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Reduce_init`.
+unsafe extern "C" fn reduce_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_init",
+        parameters: &[
+            "sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "info", "request",
+        ],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, root, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { reduce_init_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { reduce_init_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
+}
+
+/// `MPI_Reduce_init_c`.
+unsafe extern "C" fn reduce_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_init_c",
+        parameters: &[
+            "sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "info", "request",
+        ],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, root, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { reduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { reduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
+}
+
+/// `MPI_Reduce_scatter_block_init`.
+unsafe extern "C" fn reduce_scatter_block_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_scatter_block_init",
+        parameters: &[
+            "sendbuf",
+            "recvbuf",
+            "recvcount",
+            "datatype",
+            "op",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, recvbuf, recvcount, datatype, op, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_scatter_block_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_block_init_entry(
+            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_scatter_block_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_block_init_entry(
+            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Reduce_scatter_block_init_c`.
+unsafe extern "C" fn reduce_scatter_block_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_scatter_block_init_c",
+        parameters: &[
+            "sendbuf",
+            "recvbuf",
+            "recvcount",
+            "datatype",
+            "op",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, recvbuf, recvcount, datatype, op, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_scatter_block_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_block_init_c_entry(
+            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_scatter_block_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_block_init_c_entry(
+            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Reduce_scatter_init`.
+unsafe extern "C" fn reduce_scatter_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_scatter_init",
+        parameters: &[
+            "sendbuf",
+            "recvbuf",
+            "recvcounts",
+            "datatype",
+            "op",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, recvbuf, recvcounts, datatype, op, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_scatter_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_init_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_scatter_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_init_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
+    }
+}
+
+/// `MPI_Reduce_scatter_init_c`.
+unsafe extern "C" fn reduce_scatter_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_scatter_init_c",
+        parameters: &[
+            "sendbuf",
+            "recvbuf",
+            "recvcounts",
+            "datatype",
+            "op",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, recvbuf, recvcounts, datatype, op, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_scatter_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_init_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_scatter_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_init_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
+    }
+}
+
+/// `MPI_Register_datarep`.
+unsafe extern "C" fn register_datarep_entry(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Register_datarep",
+        parameters: &[
+            "datarep",
+            "read_conversion_fn",
+            "write_conversion_fn",
+            "dtype_file_extent_fn",
+            "extra_state",
+        ],
+    };
+    let _ = (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Register_datarep(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Register_datarep(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+/// `MPI_Register_datarep_c`.
+unsafe extern "C" fn register_datarep_c_entry(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Register_datarep_c",
+        parameters: &[
+            "datarep",
+            "read_conversion_fn",
+            "write_conversion_fn",
+            "dtype_file_extent_fn",
+            "extra_state",
+        ],
+    };
+    let _ = (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Register_datarep_c(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_c_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Register_datarep_c(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_c_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+/// `MPI_Rget`.
+unsafe extern "C" fn rget_entry(
+    origin_addr: *mut c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rget",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rget(
+    origin_addr: *mut c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rget(
+    origin_addr: *mut c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Rget_c`.
+unsafe extern "C" fn rget_c_entry(
+    origin_addr: *mut c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rget_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rget_c(
+    origin_addr: *mut c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rget_c(
+    origin_addr: *mut c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Rget_accumulate`.
+unsafe extern "C" fn rget_accumulate_entry(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: c_int,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rget_accumulate",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "result_addr",
+            "result_count",
+            "result_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "op",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        result_addr,
+        result_count,
+        result_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        op,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rget_accumulate(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: c_int,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_accumulate_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rget_accumulate(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: c_int,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_accumulate_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Rget_accumulate_c`.
+unsafe extern "C" fn rget_accumulate_c_entry(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: i64,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rget_accumulate_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "result_addr",
+            "result_count",
+            "result_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "op",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        result_addr,
+        result_count,
+        result_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        op,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rget_accumulate_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: i64,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_accumulate_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rget_accumulate_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: i64,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_accumulate_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Rput`.
+unsafe extern "C" fn rput_entry(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rput",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rput(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rput_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rput(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rput_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Rput_c`.
+unsafe extern "C" fn rput_c_entry(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rput_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rput_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rput_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rput_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rput_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Scan_init`.
+unsafe extern "C" fn scan_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scan_init",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scan_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { scan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scan_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { scan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+/// `MPI_Scan_init_c`.
+unsafe extern "C" fn scan_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scan_init_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
+    };
+    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scan_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { scan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scan_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { scan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+/// `MPI_Scatter_init`.
+unsafe extern "C" fn scatter_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scatter_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scatter_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatter_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scatter_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatter_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Scatter_init_c`.
+unsafe extern "C" fn scatter_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scatter_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scatter_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatter_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scatter_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatter_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Scatterv_init`.
+unsafe extern "C" fn scatterv_init_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scatterv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "displs",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scatterv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatterv_init_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scatterv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatterv_init_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Scatterv_init_c`.
+unsafe extern "C" fn scatterv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scatterv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "displs",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ =
+        (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scatterv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatterv_init_c_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scatterv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatterv_init_c_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Session_attach_buffer`.
+unsafe extern "C" fn session_attach_buffer_entry(
+    session: Session,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_attach_buffer", parameters: &["session", "buffer", "size"] };
+    let _ = (session, buffer, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_attach_buffer(
+    session: Session,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_entry(session, buffer, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_attach_buffer(
+    session: Session,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_entry(session, buffer, size) }
+}
+
+/// `MPI_Session_attach_buffer_c`.
+unsafe extern "C" fn session_attach_buffer_c_entry(
+    session: Session,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_attach_buffer_c", parameters: &["session", "buffer", "size"] };
+    let _ = (session, buffer, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_attach_buffer_c(
+    session: Session,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_c_entry(session, buffer, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_attach_buffer_c(
+    session: Session,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_c_entry(session, buffer, size) }
+}
+
+/// `MPI_Session_call_errhandler`.
+unsafe extern "C" fn session_call_errhandler_entry(session: Session, errorcode: c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_call_errhandler", parameters: &["session", "errorcode"] };
+    let _ = (session, errorcode);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_call_errhandler(session: Session, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_call_errhandler_entry(session, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_call_errhandler(session: Session, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_call_errhandler_entry(session, errorcode) }
+}
+
+/// `MPI_Session_detach_buffer`.
+unsafe extern "C" fn session_detach_buffer_entry(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Session_detach_buffer",
+        parameters: &["session", "buffer_addr", "size"],
+    };
+    let _ = (session, buffer_addr, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_detach_buffer(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_entry(session, buffer_addr, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_detach_buffer(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_entry(session, buffer_addr, size) }
+}
+
+/// `MPI_Session_detach_buffer_c`.
+unsafe extern "C" fn session_detach_buffer_c_entry(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Session_detach_buffer_c",
+        parameters: &["session", "buffer_addr", "size"],
+    };
+    let _ = (session, buffer_addr, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_detach_buffer_c(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_c_entry(session, buffer_addr, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_detach_buffer_c(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_c_entry(session, buffer_addr, size) }
+}
+
+/// `MPI_Session_finalize`.
+unsafe extern "C" fn session_finalize_entry(session: *mut Session) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Session_finalize", parameters: &["session"] };
+    let _ = (session,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_finalize(session: *mut Session) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_finalize_entry(session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_finalize(session: *mut Session) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_finalize_entry(session) }
+}
+
+/// `MPI_Session_flush_buffer`.
+unsafe extern "C" fn session_flush_buffer_entry(session: Session) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Session_flush_buffer", parameters: &["session"] };
+    let _ = (session,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_flush_buffer(session: Session) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_flush_buffer_entry(session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_flush_buffer(session: Session) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_flush_buffer_entry(session) }
+}
+
+/// `MPI_Session_get_errhandler`.
+unsafe extern "C" fn session_get_errhandler_entry(
+    session: Session,
+    errhandler: *mut Errhandler,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_get_errhandler", parameters: &["session", "errhandler"] };
+    let _ = (session, errhandler);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_errhandler(
+    session: Session,
+    errhandler: *mut Errhandler,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_errhandler_entry(session, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_errhandler(
+    session: Session,
+    errhandler: *mut Errhandler,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_errhandler_entry(session, errhandler) }
+}
+
+/// `MPI_Session_get_info`.
+unsafe extern "C" fn session_get_info_entry(session: Session, info_used: *mut Info) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_get_info", parameters: &["session", "info_used"] };
+    let _ = (session, info_used);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_info(session: Session, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_info_entry(session, info_used) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_info(session: Session, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_info_entry(session, info_used) }
+}
+
+/// `MPI_Session_get_nth_pset`.
+unsafe extern "C" fn session_get_nth_pset_entry(
+    session: Session,
+    info: Info,
+    n: c_int,
+    pset_len: *mut c_int,
+    pset_name: *mut c_char,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Session_get_nth_pset",
+        parameters: &["session", "info", "n", "pset_len", "pset_name"],
+    };
+    let _ = (session, info, n, pset_len, pset_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_nth_pset(
+    session: Session,
+    info: Info,
+    n: c_int,
+    pset_len: *mut c_int,
+    pset_name: *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_nth_pset_entry(session, info, n, pset_len, pset_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_nth_pset(
+    session: Session,
+    info: Info,
+    n: c_int,
+    pset_len: *mut c_int,
+    pset_name: *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_nth_pset_entry(session, info, n, pset_len, pset_name) }
+}
+
+/// `MPI_Session_get_num_psets`.
+unsafe extern "C" fn session_get_num_psets_entry(
+    session: Session,
+    info: Info,
+    npset_names: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Session_get_num_psets",
+        parameters: &["session", "info", "npset_names"],
+    };
+    let _ = (session, info, npset_names);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_num_psets(
+    session: Session,
+    info: Info,
+    npset_names: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_num_psets_entry(session, info, npset_names) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_num_psets(
+    session: Session,
+    info: Info,
+    npset_names: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_num_psets_entry(session, info, npset_names) }
+}
+
+/// `MPI_Session_get_pset_info`.
+unsafe extern "C" fn session_get_pset_info_entry(
+    session: Session,
+    pset_name: *const c_char,
+    info: *mut Info,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_get_pset_info", parameters: &["session", "pset_name", "info"] };
+    let _ = (session, pset_name, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_pset_info(
+    session: Session,
+    pset_name: *const c_char,
+    info: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_pset_info_entry(session, pset_name, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_pset_info(
+    session: Session,
+    pset_name: *const c_char,
+    info: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_pset_info_entry(session, pset_name, info) }
+}
+
+/// `MPI_Session_iflush_buffer`.
+unsafe extern "C" fn session_iflush_buffer_entry(session: Session, request: *mut Request) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_iflush_buffer", parameters: &["session", "request"] };
+    let _ = (session, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_iflush_buffer(session: Session, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_iflush_buffer_entry(session, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_iflush_buffer(session: Session, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_iflush_buffer_entry(session, request) }
+}
+
+/// `MPI_Session_init`.
+unsafe extern "C" fn session_init_entry(
+    info: Info,
+    errhandler: Errhandler,
+    session: *mut Session,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_init", parameters: &["info", "errhandler", "session"] };
+    let _ = (info, errhandler, session);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_init(
+    info: Info,
+    errhandler: Errhandler,
+    session: *mut Session,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_init_entry(info, errhandler, session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_init(
+    info: Info,
+    errhandler: Errhandler,
+    session: *mut Session,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_init_entry(info, errhandler, session) }
+}
+
+/// `MPI_Session_set_errhandler`.
+unsafe extern "C" fn session_set_errhandler_entry(
+    session: Session,
+    errhandler: Errhandler,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_set_errhandler", parameters: &["session", "errhandler"] };
+    let _ = (session, errhandler);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_set_errhandler(session: Session, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_set_errhandler_entry(session, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_set_errhandler(
+    session: Session,
+    errhandler: Errhandler,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_set_errhandler_entry(session, errhandler) }
+}
+
+/// `MPI_Unpublish_name`.
+unsafe extern "C" fn unpublish_name_entry(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Unpublish_name", parameters: &["service_name", "info", "port_name"] };
+    let _ = (service_name, info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Unpublish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { unpublish_name_entry(service_name, info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Unpublish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { unpublish_name_entry(service_name, info, port_name) }
+}
+
+/// `MPI_Win_allocate`.
+unsafe extern "C" fn win_allocate_entry(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_allocate",
+        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
+    };
+    let _ = (size, disp_unit, info, baseptr, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_allocate(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_allocate(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+/// `MPI_Win_allocate_c`.
+unsafe extern "C" fn win_allocate_c_entry(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_allocate_c",
+        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
+    };
+    let _ = (size, disp_unit, info, baseptr, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_allocate_c(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_c_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_allocate_c(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_c_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+/// `MPI_Win_allocate_shared`.
+unsafe extern "C" fn win_allocate_shared_entry(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_allocate_shared",
+        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
+    };
+    let _ = (size, disp_unit, info, baseptr, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_allocate_shared(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_shared_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_allocate_shared(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_shared_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+/// `MPI_Win_allocate_shared_c`.
+unsafe extern "C" fn win_allocate_shared_c_entry(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_allocate_shared_c",
+        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
+    };
+    let _ = (size, disp_unit, info, baseptr, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_allocate_shared_c(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_shared_c_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_allocate_shared_c(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_shared_c_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+/// `MPI_Win_attach`.
+unsafe extern "C" fn win_attach_entry(win: Win, base: *mut c_void, size: isize) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_attach", parameters: &["win", "base", "size"] };
+    let _ = (win, base, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_attach(win: Win, base: *mut c_void, size: isize) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_attach_entry(win, base, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_attach(win: Win, base: *mut c_void, size: isize) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_attach_entry(win, base, size) }
+}
+
+/// `MPI_Win_call_errhandler`.
+unsafe extern "C" fn win_call_errhandler_entry(win: Win, errorcode: c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_call_errhandler", parameters: &["win", "errorcode"] };
+    let _ = (win, errorcode);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_call_errhandler(win: Win, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_call_errhandler_entry(win, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_call_errhandler(win: Win, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_call_errhandler_entry(win, errorcode) }
+}
+
+/// `MPI_Win_complete`.
+unsafe extern "C" fn win_complete_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_complete", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_complete(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_complete_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_complete(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_complete_entry(win) }
+}
+
+/// `MPI_Win_create`.
+unsafe extern "C" fn win_create_entry(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_create",
+        parameters: &["base", "size", "disp_unit", "info", "comm", "win"],
+    };
+    let _ = (base, size, disp_unit, info, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_create(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_entry(base, size, disp_unit, info, comm, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_create(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_entry(base, size, disp_unit, info, comm, win) }
+}
+
+/// `MPI_Win_create_c`.
+unsafe extern "C" fn win_create_c_entry(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_create_c",
+        parameters: &["base", "size", "disp_unit", "info", "comm", "win"],
+    };
+    let _ = (base, size, disp_unit, info, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_create_c(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_c_entry(base, size, disp_unit, info, comm, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_create_c(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_c_entry(base, size, disp_unit, info, comm, win) }
+}
+
+/// `MPI_Win_create_dynamic`.
+unsafe extern "C" fn win_create_dynamic_entry(info: Info, comm: Comm, win: *mut Win) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_create_dynamic", parameters: &["info", "comm", "win"] };
+    let _ = (info, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_create_dynamic(info: Info, comm: Comm, win: *mut Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_dynamic_entry(info, comm, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_create_dynamic(info: Info, comm: Comm, win: *mut Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_dynamic_entry(info, comm, win) }
+}
+
+/// `MPI_Win_create_keyval`.
+unsafe extern "C" fn win_create_keyval_entry(
+    win_copy_attr_fn: *const c_void,
+    win_delete_attr_fn: *const c_void,
+    win_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_create_keyval",
+        parameters: &["win_copy_attr_fn", "win_delete_attr_fn", "win_keyval", "extra_state"],
+    };
+    let _ = (win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_create_keyval(
+    win_copy_attr_fn: *const c_void,
+    win_delete_attr_fn: *const c_void,
+    win_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        win_create_keyval_entry(win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_create_keyval(
+    win_copy_attr_fn: *const c_void,
+    win_delete_attr_fn: *const c_void,
+    win_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        win_create_keyval_entry(win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)
+    }
+}
+
+/// `MPI_Win_delete_attr`.
+unsafe extern "C" fn win_delete_attr_entry(win: Win, win_keyval: c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_delete_attr", parameters: &["win", "win_keyval"] };
+    let _ = (win, win_keyval);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_delete_attr(win: Win, win_keyval: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_delete_attr_entry(win, win_keyval) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_delete_attr(win: Win, win_keyval: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_delete_attr_entry(win, win_keyval) }
+}
+
+/// `MPI_Win_detach`.
+unsafe extern "C" fn win_detach_entry(win: Win, base: *const c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_detach", parameters: &["win", "base"] };
+    let _ = (win, base);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_detach(win: Win, base: *const c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_detach_entry(win, base) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_detach(win: Win, base: *const c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_detach_entry(win, base) }
+}
+
+/// `MPI_Win_fence`.
+unsafe extern "C" fn win_fence_entry(assert: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_fence", parameters: &["assert", "win"] };
+    let _ = (assert, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_fence(assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_fence_entry(assert, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_fence(assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_fence_entry(assert, win) }
+}
+
+/// `MPI_Win_flush`.
+unsafe extern "C" fn win_flush_entry(rank: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_flush", parameters: &["rank", "win"] };
+    let _ = (rank, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_flush(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_entry(rank, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_flush(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_entry(rank, win) }
+}
+
+/// `MPI_Win_flush_all`.
+unsafe extern "C" fn win_flush_all_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_flush_all", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_flush_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_all_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_flush_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_all_entry(win) }
+}
+
+/// `MPI_Win_flush_local`.
+unsafe extern "C" fn win_flush_local_entry(rank: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_flush_local", parameters: &["rank", "win"] };
+    let _ = (rank, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_flush_local(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_local_entry(rank, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_flush_local(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_local_entry(rank, win) }
+}
+
+/// `MPI_Win_flush_local_all`.
+unsafe extern "C" fn win_flush_local_all_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_flush_local_all", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_flush_local_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_local_all_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_flush_local_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_local_all_entry(win) }
+}
+
+/// `MPI_Win_free`.
+unsafe extern "C" fn win_free_entry(win: *mut Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_free", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_free(win: *mut Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_free_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_free(win: *mut Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_free_entry(win) }
+}
+
+/// `MPI_Win_free_keyval`.
+unsafe extern "C" fn win_free_keyval_entry(win_keyval: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_free_keyval", parameters: &["win_keyval"] };
+    let _ = (win_keyval,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_free_keyval(win_keyval: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_free_keyval_entry(win_keyval) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_free_keyval(win_keyval: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_free_keyval_entry(win_keyval) }
+}
+
+/// `MPI_Win_get_attr`.
+unsafe extern "C" fn win_get_attr_entry(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_get_attr",
+        parameters: &["win", "win_keyval", "attribute_val", "flag"],
+    };
+    let _ = (win, win_keyval, attribute_val, flag);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_attr_entry(win, win_keyval, attribute_val, flag) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_attr_entry(win, win_keyval, attribute_val, flag) }
+}
+
+/// `MPI_Win_get_errhandler`.
+unsafe extern "C" fn win_get_errhandler_entry(win: Win, errhandler: *mut Errhandler) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_get_errhandler", parameters: &["win", "errhandler"] };
+    let _ = (win, errhandler);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_errhandler(win: Win, errhandler: *mut Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_errhandler_entry(win, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_errhandler(win: Win, errhandler: *mut Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_errhandler_entry(win, errhandler) }
+}
+
+/// `MPI_Win_get_group`.
+unsafe extern "C" fn win_get_group_entry(win: Win, group: *mut Group) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_get_group", parameters: &["win", "group"] };
+    let _ = (win, group);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_group(win: Win, group: *mut Group) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_group_entry(win, group) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_group(win: Win, group: *mut Group) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_group_entry(win, group) }
+}
+
+/// `MPI_Win_get_info`.
+unsafe extern "C" fn win_get_info_entry(win: Win, info_used: *mut Info) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_get_info", parameters: &["win", "info_used"] };
+    let _ = (win, info_used);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_info(win: Win, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_info_entry(win, info_used) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_info(win: Win, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_info_entry(win, info_used) }
+}
+
+/// `MPI_Win_get_name`.
+unsafe extern "C" fn win_get_name_entry(
+    win: Win,
+    win_name: *mut c_char,
+    resultlen: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_get_name", parameters: &["win", "win_name", "resultlen"] };
+    let _ = (win, win_name, resultlen);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_name(
+    win: Win,
+    win_name: *mut c_char,
+    resultlen: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_name_entry(win, win_name, resultlen) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_name(
+    win: Win,
+    win_name: *mut c_char,
+    resultlen: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_name_entry(win, win_name, resultlen) }
+}
+
+/// `MPI_Win_lock`.
+unsafe extern "C" fn win_lock_entry(
+    lock_type: c_int,
+    rank: c_int,
+    assert: c_int,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_lock", parameters: &["lock_type", "rank", "assert", "win"] };
+    let _ = (lock_type, rank, assert, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_lock_entry(lock_type, rank, assert, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_lock(
+    lock_type: c_int,
+    rank: c_int,
+    assert: c_int,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_lock_entry(lock_type, rank, assert, win) }
+}
+
+/// `MPI_Win_lock_all`.
+unsafe extern "C" fn win_lock_all_entry(assert: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_lock_all", parameters: &["assert", "win"] };
+    let _ = (assert, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_lock_all(assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_lock_all_entry(assert, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_lock_all(assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_lock_all_entry(assert, win) }
+}
+
+/// `MPI_Win_post`.
+unsafe extern "C" fn win_post_entry(group: Group, assert: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_post", parameters: &["group", "assert", "win"] };
+    let _ = (group, assert, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_post(group: Group, assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_post_entry(group, assert, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_post(group: Group, assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_post_entry(group, assert, win) }
+}
+
+/// `MPI_Win_set_attr`.
+unsafe extern "C" fn win_set_attr_entry(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_set_attr", parameters: &["win", "win_keyval", "attribute_val"] };
+    let _ = (win, win_keyval, attribute_val);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_set_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_attr_entry(win, win_keyval, attribute_val) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_set_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_attr_entry(win, win_keyval, attribute_val) }
 }

@@ -55,7 +55,10 @@ impl Context<'_> {
         let [address, count, datatype] = self.function.parameters.get(index..index + 3)? else {
             return None;
         };
-        let found = address.is_address()
+        // Reductions have two addresses before count and datatype.
+        let reduction = self.function.parameters.iter().any(|other| other.base == "MPI_Op");
+        let found = !reduction
+            && address.is_address()
             && count.is_integer()
             && count.shape == Shape::Value
             && datatype.base == "MPI_Datatype"
@@ -144,6 +147,7 @@ impl Context<'_> {
             "recvtag" => format!("call.receive_tag({position}, {name})?"),
             "tag" | "sendtag" if communicator => format!("call.send_tag({position}, {name})?"),
             "root" if communicator => format!("call.root({position}, {name}, &comm)?"),
+            "n" if self.module == "infos" => name,
             "count" | "incount" | "outcount" | "n" | "ndims" => {
                 let integer = if integer == name { format!("i64::from({name})") } else { integer };
                 let integer = if parameter.base == "int" { integer } else { name };
@@ -161,6 +165,8 @@ impl Context<'_> {
             ("void", _) => name,
             ("int", _) if parameter.name == "argc" => name,
             ("char", true) => format!("call.unsafe_text({position}, {name})?"),
+            // A buffer of length 0 may be null.
+            ("char", false) if self.function.name == "MPI_Info_get_string" => name,
             ("char", false) => format!("call.unsafe_out_text({position}, {name})?"),
             ("MPI_Status", true) => format!("call.unsafe_status({position}, {name})?"),
             ("MPI_Status", false) if self.module != "statuses" => format!("OutStatus({name})"),

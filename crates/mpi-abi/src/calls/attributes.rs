@@ -1,0 +1,289 @@
+//! Attributes (section 7.7 of the standard).
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::ptr;
+use std::rc::Rc;
+
+use base::{Error, ErrorClass};
+use mpi::attribute::{AttributeKind, CopyFunction, CopyRule, DeleteFunction, Keyval};
+
+use crate::arguments::{Callback, KnownCommunicator, KnownDatatype, Out, null};
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::*;
+
+use super::datatypes::{notes, notes_of};
+
+/// `MPI_Comm_copy_attr_function` and its kin for datatypes and windows: the handle is a word.
+type CopyInC = unsafe extern "C" fn(
+    usize,
+    c_int,
+    *mut c_void,
+    *mut c_void,
+    *mut *mut c_void,
+    *mut c_int,
+) -> c_int;
+/// `MPI_Comm_delete_attr_function` and its kin.
+type DeleteInC = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
+
+/// The values of the attributes that the standard puts on communicators: programs get pointers to
+/// them, so they lie still.
+#[derive(Debug, Default)]
+pub struct StandardValues {
+    tag_upper_bound: Cell<c_int>,
+    host: Cell<c_int>,
+    io: Cell<c_int>,
+    clock_is_global: Cell<c_int>,
+    application: Cell<c_int>,
+    universe: Cell<c_int>,
+    last_code: Cell<c_int>,
+}
+
+const STANDARD_KEYVALS: [c_int; 7] = [
+    MPI_TAG_UB,
+    MPI_HOST,
+    MPI_IO,
+    MPI_WTIME_IS_GLOBAL,
+    MPI_APPNUM,
+    MPI_UNIVERSE_SIZE,
+    MPI_LASTUSEDCODE,
+];
+
+pub fn comm_create_keyval(
+    call: &Call,
+    copy: Callback,
+    delete: Callback,
+    keyval: Out<c_int>,
+    extra_state: *mut c_void,
+) -> Outcome<()> {
+    create(call, AttributeKind::Communicator, copy, delete, keyval, extra_state)
+}
+
+pub fn type_create_keyval(
+    call: &Call,
+    copy: Callback,
+    delete: Callback,
+    keyval: Out<c_int>,
+    extra_state: *mut c_void,
+) -> Outcome<()> {
+    create(call, AttributeKind::Datatype, copy, delete, keyval, extra_state)
+}
+
+pub fn keyval_create(
+    call: &Call,
+    copy: Callback,
+    delete: Callback,
+    keyval: Out<c_int>,
+    extra_state: *mut c_void,
+) -> Outcome<()> {
+    create(call, AttributeKind::Communicator, copy, delete, keyval, extra_state)
+}
+
+fn create(
+    call: &Call,
+    kind: AttributeKind,
+    copy: Callback,
+    delete: Callback,
+    keyval: Out<c_int>,
+    extra_state: *mut c_void,
+) -> Outcome<()> {
+    // The functions of all three kinds have the same numbers for the predefined ones.
+    let copy = match copy.0 as usize {
+        MPI_COMM_NULL_COPY_FN => CopyRule::Leave,
+        MPI_COMM_DUP_FN => CopyRule::Share,
+        _ => CopyRule::Ask(copy_function(copy, extra_state)),
+    };
+    let delete = match delete.0 as usize {
+        MPI_COMM_NULL_DELETE_FN => None,
+        _ => Some(delete_function(delete, extra_state)),
+    };
+    keyval.set(call.library.keyvals.create(kind, copy, delete)?);
+    Ok(())
+}
+
+fn copy_function(function: Callback, extra_state: *mut c_void) -> CopyFunction {
+    // SAFETY: the program passed a function of this type.
+    let function = unsafe { transmute::<*const c_void, CopyInC>(function.0) };
+    Rc::new(move |object, keyval, value| {
+        let mut copied = ptr::null_mut();
+        let mut flag = 0;
+        // SAFETY: the program vouches for its function; the places are ours.
+        let code = unsafe {
+            function(
+                object as usize,
+                keyval,
+                extra_state,
+                value as *mut c_void,
+                &raw mut copied,
+                &raw mut flag,
+            )
+        };
+        if code == MPI_SUCCESS { Ok((flag != 0).then_some(copied as usize)) } else { Err(code) }
+    })
+}
+
+fn delete_function(function: Callback, extra_state: *mut c_void) -> DeleteFunction {
+    // SAFETY: the program passed a function of this type.
+    let function = unsafe { transmute::<*const c_void, DeleteInC>(function.0) };
+    Rc::new(move |object, keyval, value| {
+        // SAFETY: the program vouches for its function.
+        let code = unsafe { function(object as usize, keyval, value as *mut c_void, extra_state) };
+        if code == MPI_SUCCESS { Ok(()) } else { Err(code) }
+    })
+}
+
+pub fn comm_free_keyval(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
+    free(call, AttributeKind::Communicator, keyval)
+}
+
+pub fn type_free_keyval(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
+    free(call, AttributeKind::Datatype, keyval)
+}
+
+pub fn keyval_free(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
+    free(call, AttributeKind::Communicator, keyval)
+}
+
+fn free(call: &Call, kind: AttributeKind, keyval: Out<c_int>) -> Outcome<()> {
+    let number = keyval.value();
+    check_changeable(1, number)?;
+    call.library.keyvals.free(kind, number).map_err(|error| wrong_keyval(1, number, error))?;
+    keyval.set(MPI_KEYVAL_INVALID);
+    Ok(())
+}
+
+pub fn comm_set_attr(
+    call: &Call,
+    comm: KnownCommunicator,
+    keyval: c_int,
+    value: *mut c_void,
+) -> Outcome<()> {
+    check_changeable(2, keyval)?;
+    let found = find(call, AttributeKind::Communicator, keyval)?;
+    Ok(comm.attributes().set(comm.handle.0 as u64, &found, value as usize)?)
+}
+
+pub fn comm_get_attr(
+    call: &Call,
+    comm: KnownCommunicator,
+    keyval: c_int,
+    value: *mut c_void,
+    flag: Out<c_int>,
+) -> Outcome<()> {
+    if STANDARD_KEYVALS.contains(&keyval) {
+        return tell(value, flag, standard_value(call, keyval).map(|value| value as usize));
+    }
+    let found = find(call, AttributeKind::Communicator, keyval)?;
+    tell(value, flag, comm.attributes().value(&found))
+}
+
+pub fn comm_delete_attr(call: &Call, comm: KnownCommunicator, keyval: c_int) -> Outcome<()> {
+    check_changeable(2, keyval)?;
+    let found = find(call, AttributeKind::Communicator, keyval)?;
+    Ok(comm.attributes().delete(comm.handle.0 as u64, &found)?)
+}
+
+pub fn attr_put(
+    call: &Call,
+    comm: KnownCommunicator,
+    keyval: c_int,
+    value: *mut c_void,
+) -> Outcome<()> {
+    comm_set_attr(call, comm, keyval, value)
+}
+
+pub fn attr_get(
+    call: &Call,
+    comm: KnownCommunicator,
+    keyval: c_int,
+    value: *mut c_void,
+    flag: Out<c_int>,
+) -> Outcome<()> {
+    comm_get_attr(call, comm, keyval, value, flag)
+}
+
+pub fn attr_delete(call: &Call, comm: KnownCommunicator, keyval: c_int) -> Outcome<()> {
+    comm_delete_attr(call, comm, keyval)
+}
+
+pub fn type_set_attr(
+    call: &Call,
+    datatype: KnownDatatype,
+    keyval: c_int,
+    value: *mut c_void,
+) -> Outcome<()> {
+    let found = find(call, AttributeKind::Datatype, keyval)?;
+    let notes = notes(call.library, datatype.handle);
+    Ok(notes.attributes.set(datatype.handle.0 as u64, &found, value as usize)?)
+}
+
+pub fn type_get_attr(
+    call: &Call,
+    datatype: KnownDatatype,
+    keyval: c_int,
+    value: *mut c_void,
+    flag: Out<c_int>,
+) -> Outcome<()> {
+    let found = find(call, AttributeKind::Datatype, keyval)?;
+    let notes = notes_of(call.library, datatype.handle);
+    tell(value, flag, notes.and_then(|notes| notes.attributes.value(&found)))
+}
+
+pub fn type_delete_attr(call: &Call, datatype: KnownDatatype, keyval: c_int) -> Outcome<()> {
+    let found = find(call, AttributeKind::Datatype, keyval)?;
+    let notes = notes(call.library, datatype.handle);
+    Ok(notes.attributes.delete(datatype.handle.0 as u64, &found)?)
+}
+
+fn find(call: &Call, kind: AttributeKind, keyval: c_int) -> Outcome<Rc<Keyval>> {
+    call.library.keyvals.find(kind, keyval).map_err(|error| wrong_keyval(2, keyval, error))
+}
+
+fn wrong_keyval(position: usize, keyval: c_int, error: Error) -> Failure {
+    let detail = match keyval {
+        MPI_KEYVAL_INVALID => "is MPI_KEYVAL_INVALID".to_owned(),
+        _ => format!("is {keyval}: {}", error.detail),
+    };
+    Failure::argument(position, ErrorClass::Keyval, detail)
+}
+
+fn check_changeable(position: usize, keyval: c_int) -> Outcome<()> {
+    if !STANDARD_KEYVALS.contains(&keyval) {
+        return Ok(());
+    }
+    let detail = format!("is {keyval}, a key of the standard, which cannot be changed");
+    Err(Failure::argument(position, ErrorClass::Keyval, detail))
+}
+
+/// Writes an attribute's value, if there is one, and whether there is.
+fn tell(place: *mut c_void, flag: Out<c_int>, value: Option<usize>) -> Outcome<()> {
+    if place.is_null() {
+        return Err(null(3));
+    }
+    flag.set_flag(value.is_some());
+    if let Some(value) = value {
+        // SAFETY: the program vouches for a place for a pointer.
+        unsafe { place.cast::<usize>().write(value) };
+    }
+    Ok(())
+}
+
+/// Where the value of an attribute of the standard lies, if the attribute is set.
+fn standard_value(call: &Call, keyval: c_int) -> Option<*mut c_int> {
+    let process = &call.library.process;
+    let values = &call.library.standard_values;
+    let (place, value) = match keyval {
+        MPI_TAG_UB => (&values.tag_upper_bound, base::limits::TAG_MAX),
+        // No process is the host, and all can read and write files.
+        MPI_HOST => (&values.host, MPI_PROC_NULL),
+        MPI_IO => (&values.io, MPI_ANY_SOURCE),
+        MPI_WTIME_IS_GLOBAL => (&values.clock_is_global, 0),
+        MPI_APPNUM => (&values.application, process.application_number()? as c_int),
+        MPI_UNIVERSE_SIZE => (&values.universe, process.universe_size()? as c_int),
+        _ => (&values.last_code, call.library.added_errors.last_used()),
+    };
+    place.set(value);
+    Some(place.as_ptr())
+}

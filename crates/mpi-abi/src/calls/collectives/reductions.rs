@@ -1,0 +1,173 @@
+//! Blocking collective operations that combine data (sections 6.9 to 6.11 of the standard).
+
+use std::ffi::c_void;
+use std::rc::Rc;
+
+use memory::Buffer;
+use mpi::collective::Reduction;
+use mpi::operation::Operation;
+
+use super::refuse_in_place;
+use crate::arguments::{
+    Integers, KnownCommunicator, KnownDatatype, KnownOperation, TypeArgument, buffer_at,
+    check_address, is_in_place,
+};
+use crate::entry::Call;
+use crate::failure::Outcome;
+
+/// The receive buffer is the second argument of all these calls.
+const RECEIVE_POSITION: usize = 2;
+
+/// Data of a reduction: `count` elements at an address.
+fn elements(
+    position: usize,
+    address: *const c_void,
+    count: usize,
+    datatype: &KnownDatatype,
+) -> Outcome<Buffer> {
+    check_address(position, address, count, datatype)?;
+    // SAFETY: the program vouches for its memory during the call.
+    unsafe { buffer_at(address.cast_mut(), count, datatype) }
+}
+
+/// Operands and result of a reduction in which every process gets `received` elements of `sent`.
+fn reduction(
+    sendbuf: *const c_void,
+    sent: usize,
+    recvbuf: *mut c_void,
+    received: usize,
+    datatype: KnownDatatype,
+    op: &KnownOperation,
+) -> Outcome<Reduction> {
+    let in_place = is_in_place(sendbuf);
+    let send = match in_place {
+        true => None,
+        false => Some(elements(1, sendbuf, sent, &datatype)?),
+    };
+    // In place the operands are where the result goes.
+    let room = if in_place { sent } else { received };
+    let receive = Some(elements(RECEIVE_POSITION, recvbuf, room, &datatype)?);
+    let operation = checked(op, &datatype)?;
+    Ok(Reduction { send, receive, datatype: datatype.object, operation })
+}
+
+/// The operation for a datatype.
+fn checked(op: &KnownOperation, datatype: &KnownDatatype) -> Outcome<Rc<Operation>> {
+    let operation = op.for_elements(datatype);
+    operation.check(datatype)?;
+    Ok(operation)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn reduce(
+    call: &Call,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: usize,
+    datatype: TypeArgument,
+    op: KnownOperation,
+    root: u32,
+    comm: KnownCommunicator,
+) -> Outcome<()> {
+    let datatype = datatype.committed(call)?;
+    let arguments = if comm.rank() == root {
+        reduction(sendbuf, count, recvbuf, count, datatype, &op)?
+    } else {
+        refuse_in_place(1, sendbuf)?;
+        let send = Some(elements(1, sendbuf, count, &datatype)?);
+        let operation = checked(&op, &datatype)?;
+        Reduction { send, receive: None, datatype: datatype.object, operation }
+    };
+    Ok(call.library.process.reduce(&comm, root, count, arguments)?)
+}
+
+pub fn allreduce(
+    call: &Call,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: usize,
+    datatype: TypeArgument,
+    op: KnownOperation,
+    comm: KnownCommunicator,
+) -> Outcome<()> {
+    let datatype = datatype.committed(call)?;
+    let arguments = reduction(sendbuf, count, recvbuf, count, datatype, &op)?;
+    Ok(call.library.process.allreduce(&comm, count, arguments)?)
+}
+
+pub fn reduce_scatter_block(
+    call: &Call,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: TypeArgument,
+    op: KnownOperation,
+    comm: KnownCommunicator,
+) -> Outcome<()> {
+    let count = call.count(3, recvcount)?;
+    let datatype = datatype.committed(call)?;
+    let total = count.saturating_mul(comm.size() as usize);
+    let arguments = reduction(sendbuf, total, recvbuf, count, datatype, &op)?;
+    Ok(call.library.process.reduce_scatter_block(&comm, count, arguments)?)
+}
+
+pub fn reduce_scatter(
+    call: &Call,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: Integers,
+    datatype: TypeArgument,
+    op: KnownOperation,
+    comm: KnownCommunicator,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for a count for each process.
+    let counts = unsafe { recvcounts.read_counts(comm.size() as usize) }?;
+    let datatype = datatype.committed(call)?;
+    let total = counts.iter().fold(0_usize, |sum, count| sum.saturating_add(*count));
+    let own = counts[comm.rank() as usize];
+    let arguments = reduction(sendbuf, total, recvbuf, own, datatype, &op)?;
+    Ok(call.library.process.reduce_scatter(&comm, &counts, arguments)?)
+}
+
+pub fn scan(
+    call: &Call,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: usize,
+    datatype: TypeArgument,
+    op: KnownOperation,
+    comm: KnownCommunicator,
+) -> Outcome<()> {
+    let datatype = datatype.committed(call)?;
+    let arguments = reduction(sendbuf, count, recvbuf, count, datatype, &op)?;
+    Ok(call.library.process.scan(&comm, count, arguments)?)
+}
+
+pub fn exscan(
+    call: &Call,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: usize,
+    datatype: TypeArgument,
+    op: KnownOperation,
+    comm: KnownCommunicator,
+) -> Outcome<()> {
+    let datatype = datatype.committed(call)?;
+    let arguments = reduction(sendbuf, count, recvbuf, count, datatype, &op)?;
+    Ok(call.library.process.exscan(&comm, count, arguments)?)
+}
+
+pub fn reduce_local(
+    call: &Call,
+    inbuf: *const c_void,
+    inoutbuf: *mut c_void,
+    count: usize,
+    datatype: TypeArgument,
+    op: KnownOperation,
+) -> Outcome<()> {
+    let datatype = datatype.committed(call)?;
+    let from = elements(1, inbuf, count, &datatype)?;
+    let into = elements(RECEIVE_POSITION, inoutbuf, count, &datatype)?;
+    let operation = checked(&op, &datatype)?;
+    Ok(call.library.process.reduce_local(&from, &into, &datatype, count, &operation)?)
+}

@@ -1,0 +1,419 @@
+//! Making, naming and freeing datatypes (chapter 5 of the standard).
+
+use std::ffi::c_int;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::ErrorClass;
+use datatype::{
+    ArrayOrder, Construction, Datatype, DistributedDimension, Distribution, DistributionArgument,
+    Form, StructBlock, SubarrayDimension, TypeClass,
+};
+
+use crate::arguments::{HandleList, Integers, KnownDatatype, Out, OutInteger, OutText, invalid};
+use crate::c;
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::*;
+use crate::library::{Library, TypeNotes};
+use crate::predefined::handle_of_type;
+
+type Handle = c::Datatype;
+
+/// Which form of call this is: it decides how contents are told.
+fn form(call: &Call) -> Form {
+    if call.entry.name.ends_with("_c") { Form::Large } else { Form::Int }
+}
+
+fn create(call: &Call, construction: Construction, newtype: Out<Handle>) -> Outcome<()> {
+    let made = Datatype::create(construction, form(call))?;
+    newtype.set(call.library.datatypes.insert(made));
+    Ok(())
+}
+
+pub fn type_contiguous(
+    call: &Call,
+    count: usize,
+    oldtype: KnownDatatype,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    let construction = Construction::Contiguous { count: count as i64, of: oldtype.object };
+    create(call, construction, newtype)
+}
+
+pub fn type_vector(
+    call: &Call,
+    count: usize,
+    block_length: i64,
+    stride: i64,
+    oldtype: KnownDatatype,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    let (count, of) = (count as i64, oldtype.object);
+    create(call, Construction::Vector { count, block_length, stride, of }, newtype)
+}
+
+pub fn type_create_hvector(
+    call: &Call,
+    count: usize,
+    block_length: i64,
+    stride: i64,
+    oldtype: KnownDatatype,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    let (count, of) = (count as i64, oldtype.object);
+    create(call, Construction::Hvector { count, block_length, stride, of }, newtype)
+}
+
+pub fn type_indexed(
+    call: &Call,
+    count: usize,
+    lengths: Integers,
+    displacements: Integers,
+    oldtype: KnownDatatype,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for lists of `count` integers.
+    let (block_lengths, displacements) =
+        unsafe { (lengths.read(count)?, displacements.read(count)?) };
+    let of = oldtype.object;
+    create(call, Construction::Indexed { block_lengths, displacements, of }, newtype)
+}
+
+pub fn type_create_hindexed(
+    call: &Call,
+    count: usize,
+    lengths: Integers,
+    displacements: Integers,
+    oldtype: KnownDatatype,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for lists of `count` integers.
+    let (block_lengths, displacements) =
+        unsafe { (lengths.read(count)?, displacements.read(count)?) };
+    let of = oldtype.object;
+    create(call, Construction::Hindexed { block_lengths, displacements, of }, newtype)
+}
+
+pub fn type_create_indexed_block(
+    call: &Call,
+    count: usize,
+    block_length: i64,
+    displacements: Integers,
+    oldtype: KnownDatatype,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for a list of `count` integers.
+    let displacements = unsafe { displacements.read(count) }?;
+    let of = oldtype.object;
+    create(call, Construction::IndexedBlock { block_length, displacements, of }, newtype)
+}
+
+pub fn type_create_hindexed_block(
+    call: &Call,
+    count: usize,
+    block_length: i64,
+    displacements: Integers,
+    oldtype: KnownDatatype,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for a list of `count` integers.
+    let displacements = unsafe { displacements.read(count) }?;
+    let of = oldtype.object;
+    create(call, Construction::HindexedBlock { block_length, displacements, of }, newtype)
+}
+
+pub fn type_create_struct(
+    call: &Call,
+    count: usize,
+    lengths: Integers,
+    displacements: Integers,
+    types: HandleList<Handle>,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for lists of `count` elements.
+    let (lengths, displacements, handles) =
+        unsafe { (lengths.read(count)?, displacements.read(count)?, types.read(count)?) };
+    let mut blocks = Vec::with_capacity(count);
+    for ((length, displacement), handle) in lengths.into_iter().zip(displacements).zip(handles) {
+        let of = call.datatype(types.position, handle)?.object;
+        blocks.push(StructBlock { length, displacement, of });
+    }
+    create(call, Construction::Struct(blocks), newtype)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn type_create_subarray(
+    call: &Call,
+    ndims: usize,
+    sizes: Integers,
+    subsizes: Integers,
+    starts: Integers,
+    order: c_int,
+    oldtype: KnownDatatype,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for lists of `ndims` integers.
+    let (sizes, subsizes, starts) =
+        unsafe { (sizes.read(ndims)?, subsizes.read(ndims)?, starts.read(ndims)?) };
+    let dimensions = sizes.into_iter().zip(subsizes).zip(starts);
+    let dimensions =
+        dimensions.map(|((size, subsize), start)| SubarrayDimension { size, subsize, start });
+    let (dimensions, of) = (dimensions.collect(), oldtype.object);
+    let order = array_order(5, order)?;
+    create(call, Construction::Subarray { dimensions, order, of }, newtype)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn type_create_darray(
+    call: &Call,
+    size: c_int,
+    rank: c_int,
+    ndims: usize,
+    gsizes: Integers,
+    distribs: Integers,
+    dargs: Integers,
+    psizes: Integers,
+    order: c_int,
+    oldtype: KnownDatatype,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for lists of `ndims` integers.
+    let (global, distributions, arguments, processes) = unsafe {
+        (
+            gsizes.read(ndims)?,
+            distribs.read_ints(ndims)?,
+            dargs.read_ints(ndims)?,
+            psizes.read(ndims)?,
+        )
+    };
+    let mut dimensions = Vec::with_capacity(ndims);
+    for index in 0..ndims {
+        dimensions.push(DistributedDimension {
+            global_size: global[index],
+            distribution: distribution(distribs.position(), distributions[index])?,
+            argument: match arguments[index] {
+                MPI_DISTRIBUTE_DFLT_DARG => DistributionArgument::Default,
+                size => DistributionArgument::Size(size.into()),
+            },
+            processes: processes[index],
+        });
+    }
+    let (size, rank, order) = (size.into(), rank.into(), array_order(8, order)?);
+    let of = oldtype.object;
+    create(call, Construction::Darray { size, rank, dimensions, order, of }, newtype)
+}
+
+fn array_order(position: usize, order: c_int) -> Outcome<ArrayOrder> {
+    match order {
+        MPI_ORDER_C => Ok(ArrayOrder::C),
+        MPI_ORDER_FORTRAN => Ok(ArrayOrder::Fortran),
+        _ => {
+            let detail = format!("is {order}, but must be MPI_ORDER_C or MPI_ORDER_FORTRAN");
+            Err(Failure::argument(position, ErrorClass::Arg, detail))
+        }
+    }
+}
+
+fn distribution(position: usize, number: c_int) -> Outcome<Distribution> {
+    match number {
+        MPI_DISTRIBUTE_NONE => Ok(Distribution::None),
+        MPI_DISTRIBUTE_BLOCK => Ok(Distribution::Block),
+        MPI_DISTRIBUTE_CYCLIC => Ok(Distribution::Cyclic),
+        _ => {
+            let detail = format!("has {number}, which is none of MPI_DISTRIBUTE_BLOCK and its kin");
+            Err(Failure::argument(position, ErrorClass::Arg, detail))
+        }
+    }
+}
+
+pub fn type_create_resized(
+    call: &Call,
+    oldtype: KnownDatatype,
+    lower_bound: i64,
+    extent: i64,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    let of = oldtype.object;
+    create(call, Construction::Resized { lower_bound, extent, of }, newtype)
+}
+
+pub fn type_dup(call: &Call, oldtype: KnownDatatype, newtype: Out<Handle>) -> Outcome<()> {
+    let copied = match notes_of(call.library, oldtype.handle) {
+        Some(notes) => notes.attributes.copied(oldtype.handle.0 as u64)?,
+        None => Default::default(),
+    };
+    let made = Datatype::create(Construction::Duplicate(oldtype.object), Form::Int)?;
+    let handle = call.library.datatypes.insert(made);
+    if !copied.is_empty() {
+        let notes = Rc::new(TypeNotes { attributes: copied, ..TypeNotes::default() });
+        call.library.type_notes.borrow_mut().insert(handle.0, notes);
+    }
+    newtype.set(handle);
+    Ok(())
+}
+
+pub fn type_commit(call: &Call, datatype: Out<Handle>) -> Outcome<()> {
+    call.datatype(1, datatype.value())?.commit();
+    Ok(())
+}
+
+pub fn type_free(call: &Call, datatype: Out<Handle>) -> Outcome<()> {
+    let handle = datatype.value();
+    let known = call.datatype(1, handle)?;
+    if known.predefined().is_some() {
+        let detail = format!("{}, which cannot be freed", crate::handles::describe_type(&known));
+        return Err(Failure::argument(1, ErrorClass::Type, detail));
+    }
+    if let Some(notes) = notes_of(call.library, handle) {
+        notes.attributes.delete_all(handle.0 as u64)?;
+        call.library.type_notes.borrow_mut().remove(&handle.0);
+    }
+    call.library.datatypes.forget(handle).ok_or_else(|| invalid(1, handle))?;
+    datatype.set(MPI_DATATYPE_NULL);
+    Ok(())
+}
+
+pub fn type_size(_call: &Call, datatype: KnownDatatype, size: OutInteger) -> Outcome<()> {
+    size.set_or_undefined(Some(datatype.size() as i64));
+    Ok(())
+}
+
+pub fn type_get_extent(
+    _call: &Call,
+    datatype: KnownDatatype,
+    lower_bound: OutInteger,
+    extent: OutInteger,
+) -> Outcome<()> {
+    lower_bound.set(datatype.lower_bound() as i64)?;
+    extent.set(datatype.extent() as i64)
+}
+
+pub fn type_get_true_extent(
+    _call: &Call,
+    datatype: KnownDatatype,
+    lower_bound: OutInteger,
+    extent: OutInteger,
+) -> Outcome<()> {
+    lower_bound.set(datatype.true_lower_bound() as i64)?;
+    extent.set(datatype.true_extent() as i64)
+}
+
+pub fn type_create_f90_real(
+    call: &Call,
+    precision: c_int,
+    range: c_int,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    let made = Datatype::fortran_real(defined(precision), defined(range))?;
+    newtype.set(handle_of(call.library, &made));
+    Ok(())
+}
+
+pub fn type_create_f90_complex(
+    call: &Call,
+    precision: c_int,
+    range: c_int,
+    newtype: Out<Handle>,
+) -> Outcome<()> {
+    let made = Datatype::fortran_complex(defined(precision), defined(range))?;
+    newtype.set(handle_of(call.library, &made));
+    Ok(())
+}
+
+pub fn type_create_f90_integer(call: &Call, range: c_int, newtype: Out<Handle>) -> Outcome<()> {
+    newtype.set(handle_of(call.library, &Datatype::fortran_integer(range)?));
+    Ok(())
+}
+
+fn defined(number: c_int) -> Option<i32> {
+    (number != MPI_UNDEFINED).then_some(number)
+}
+
+/// A handle for a datatype: that of the standard, or a new one. Fortran's parameterized datatypes
+/// have one handle each, however often they are asked for (section 19.1.9).
+pub fn handle_of(library: &Library, datatype: &Arc<Datatype>) -> Handle {
+    let key = match *datatype.construction() {
+        Construction::Named(named) => return handle_of_type(named),
+        Construction::FortranReal { precision, range } => (0, precision, range),
+        Construction::FortranComplex { precision, range } => (1, precision, range),
+        Construction::FortranInteger { range } => (2, None, Some(range)),
+        _ => return library.datatypes.insert(Arc::clone(datatype)),
+    };
+    let mut known = library.fortran_types.borrow_mut();
+    *known.entry(key).or_insert_with(|| library.datatypes.insert(Arc::clone(datatype)))
+}
+
+pub fn type_match_size(
+    _call: &Call,
+    typeclass: c_int,
+    size: c_int,
+    datatype: Out<Handle>,
+) -> Outcome<()> {
+    let class = match typeclass {
+        MPI_TYPECLASS_INTEGER => TypeClass::Integer,
+        MPI_TYPECLASS_REAL => TypeClass::Real,
+        MPI_TYPECLASS_COMPLEX => TypeClass::Complex,
+        MPIX_TYPECLASS_LOGICAL => TypeClass::Logical,
+        _ => {
+            let detail = format!("is {typeclass}, which is none of MPI_TYPECLASS_REAL and its kin");
+            return Err(Failure::argument(1, ErrorClass::Arg, detail));
+        }
+    };
+    let bytes = usize::try_from(size).map_err(|_| {
+        Failure::argument(2, ErrorClass::Arg, format!("is {size}, but must not be negative"))
+    })?;
+    datatype.set(handle_of_type(Datatype::match_size(class, bytes)?));
+    Ok(())
+}
+
+pub fn type_get_value_index(
+    _call: &Call,
+    value_type: KnownDatatype,
+    index_type: KnownDatatype,
+    pair_type: Out<Handle>,
+) -> Outcome<()> {
+    let pair = value_type
+        .predefined()
+        .zip(index_type.predefined())
+        .and_then(|(value, index)| Datatype::value_index(value, index));
+    pair_type.set(pair.map_or(MPI_DATATYPE_NULL, handle_of_type));
+    Ok(())
+}
+
+pub fn type_set_name(call: &Call, datatype: KnownDatatype, type_name: &[u8]) -> Outcome<()> {
+    let length = type_name.len().min(MPI_MAX_OBJECT_NAME - 1);
+    *notes(call.library, datatype.handle).name.borrow_mut() = Some(type_name[..length].into());
+    Ok(())
+}
+
+pub fn type_get_name(
+    call: &Call,
+    datatype: Handle,
+    type_name: OutText,
+    resultlen: Out<c_int>,
+) -> Outcome<()> {
+    let given = notes_of(call.library, datatype).and_then(|notes| notes.name.borrow().clone());
+    let name = match given {
+        Some(name) => name,
+        None if datatype == MPI_DATATYPE_NULL => b"MPI_DATATYPE_NULL".as_slice().into(),
+        None => match call.datatype(1, datatype)?.construction() {
+            Construction::Named(named) => named.name().as_bytes().into(),
+            _ => Box::default(),
+        },
+    };
+    // SAFETY: the standard asks for MPI_MAX_OBJECT_NAME bytes.
+    let length = unsafe { type_name.write(&name, MPI_MAX_OBJECT_NAME) };
+    resultlen.set(length as c_int);
+    Ok(())
+}
+
+/// What the program hung on a datatype, if anything.
+pub fn notes_of(library: &Library, handle: Handle) -> Option<Rc<TypeNotes>> {
+    library.type_notes.borrow().get(&handle.0).cloned()
+}
+
+/// What the program hangs on a datatype.
+pub fn notes(library: &Library, handle: Handle) -> Rc<TypeNotes> {
+    Rc::clone(library.type_notes.borrow_mut().entry(handle.0).or_default())
+}

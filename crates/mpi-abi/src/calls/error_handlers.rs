@@ -1,0 +1,128 @@
+//! Error handlers (section 9.3 of the standard).
+
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::rc::Rc;
+
+use mpi::error_handler::{ErrorHandler, HandlerFunction, HandlerKind};
+
+use crate::arguments::{Callback, KnownCommunicator, Out, invalid, null};
+use crate::c::Errhandler;
+use crate::entry::Call;
+use crate::failure::Outcome;
+use crate::generated::constants::MPI_ERRHANDLER_NULL;
+use crate::library::CountedHandler;
+use crate::predefined::handle_of_error_handler;
+use crate::report;
+
+/// `MPI_Comm_errhandler_function` and its kin: the handle is a word.
+type HandlerInC = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
+
+pub fn comm_create_errhandler(
+    call: &Call,
+    function: Callback,
+    errhandler: Out<Errhandler>,
+) -> Outcome<()> {
+    create(call, HandlerKind::Communicator, function, errhandler)
+}
+
+pub fn win_create_errhandler(
+    call: &Call,
+    function: Callback,
+    errhandler: Out<Errhandler>,
+) -> Outcome<()> {
+    create(call, HandlerKind::Window, function, errhandler)
+}
+
+pub fn file_create_errhandler(
+    call: &Call,
+    function: Callback,
+    errhandler: Out<Errhandler>,
+) -> Outcome<()> {
+    create(call, HandlerKind::File, function, errhandler)
+}
+
+pub fn session_create_errhandler(
+    call: &Call,
+    function: Callback,
+    errhandler: Out<Errhandler>,
+) -> Outcome<()> {
+    create(call, HandlerKind::Session, function, errhandler)
+}
+
+fn create(
+    call: &Call,
+    kind: HandlerKind,
+    function: Callback,
+    errhandler: Out<Errhandler>,
+) -> Outcome<()> {
+    if function.0.is_null() {
+        return Err(null(1));
+    }
+    // SAFETY: the program passed a function of this type.
+    let function = unsafe { transmute::<*const c_void, HandlerInC>(function.0) };
+    let function: HandlerFunction = Rc::new(move |object, code| {
+        let (mut handle, mut code) = (object as usize, code);
+        // SAFETY: the program vouches for its function; the places are ours.
+        unsafe { function(&raw mut handle, &raw mut code) }
+    });
+    let handler = Rc::new(ErrorHandler::User { kind, function });
+    errhandler.set(call.library.error_handlers.insert(CountedHandler { handler, handles: 1 }));
+    Ok(())
+}
+
+pub fn errhandler_free(call: &Call, errhandler: Out<Errhandler>) -> Outcome<()> {
+    let handle = errhandler.value();
+    if call.library.predefined.error_handler(handle).is_none() {
+        let table = &call.library.error_handlers;
+        let left = table.with(handle, |counted| {
+            counted.handles -= 1;
+            counted.handles
+        });
+        if left.ok_or_else(|| invalid(1, handle))? == 0 {
+            drop(table.forget(handle));
+        }
+    }
+    errhandler.set(MPI_ERRHANDLER_NULL);
+    Ok(())
+}
+
+pub fn comm_set_errhandler(
+    _call: &Call,
+    comm: KnownCommunicator,
+    errhandler: Rc<ErrorHandler>,
+) -> Outcome<()> {
+    errhandler.check_kind(HandlerKind::Communicator)?;
+    comm.set_error_handler(errhandler);
+    Ok(())
+}
+
+pub fn comm_get_errhandler(
+    call: &Call,
+    comm: KnownCommunicator,
+    errhandler: Out<Errhandler>,
+) -> Outcome<()> {
+    let handler = comm.error_handler();
+    errhandler.set(match handle_of_error_handler(&handler) {
+        Some(handle) => handle,
+        None => known_handle(call, handler),
+    });
+    Ok(())
+}
+
+/// The handle of an error handler of the program: each call of `MPI_Comm_get_errhandler` gives it
+/// once more, and each is to be freed.
+fn known_handle(call: &Call, handler: Rc<ErrorHandler>) -> Errhandler {
+    let table = &call.library.error_handlers;
+    let known = table.find(|counted| Rc::ptr_eq(&counted.handler, &handler));
+    if let Some(handle) = known {
+        table.with(handle, |counted| counted.handles += 1);
+        return handle;
+    }
+    table.insert(CountedHandler { handler, handles: 1 })
+}
+
+pub fn comm_call_errhandler(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> Outcome<()> {
+    report::raise(call, Some(comm.handle), errorcode, errorcode);
+    Ok(())
+}

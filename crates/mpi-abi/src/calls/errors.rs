@@ -1,0 +1,67 @@
+//! Error classes, codes and strings (sections 9.4 and 9.5 of the standard).
+
+use std::ffi::c_int;
+
+use base::ErrorClass;
+
+use crate::arguments::{Out, OutText};
+use crate::codes::class_of;
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::classes::text_of_class;
+use crate::generated::constants::MPI_MAX_ERROR_STRING;
+use crate::report::text_of;
+
+pub fn error_class(call: &Call, errorcode: c_int, errorclass: Out<c_int>) -> Outcome<()> {
+    let class = class_of(errorcode);
+    if text_of_class(class).is_some() {
+        errorclass.set(class);
+        return Ok(());
+    }
+    errorclass
+        .set(call.library.added_errors.class_of(errorcode).ok_or_else(|| no_code(errorcode))?);
+    Ok(())
+}
+
+pub fn error_string(
+    call: &Call,
+    errorcode: c_int,
+    string: OutText,
+    resultlen: Out<c_int>,
+) -> Outcome<()> {
+    let text = text_of(call.library, errorcode).ok_or_else(|| no_code(errorcode))?;
+    // SAFETY: the standard asks for MPI_MAX_ERROR_STRING bytes.
+    let length = unsafe { string.write(&text, MPI_MAX_ERROR_STRING) };
+    resultlen.set(length as c_int);
+    Ok(())
+}
+
+fn no_code(code: c_int) -> Failure {
+    Failure::argument(1, ErrorClass::Arg, format!("is {code}, which is no error code"))
+}
+
+pub fn add_error_class(call: &Call, errorclass: Out<c_int>) -> Outcome<()> {
+    errorclass.set(call.library.added_errors.add_class()?);
+    Ok(())
+}
+
+pub fn add_error_code(call: &Call, errorclass: c_int, errorcode: Out<c_int>) -> Outcome<()> {
+    errorcode.set(call.library.added_errors.add_code(errorclass)?);
+    Ok(())
+}
+
+pub fn add_error_string(call: &Call, errorcode: c_int, string: &[u8]) -> Outcome<()> {
+    Ok(call.library.added_errors.add_string(errorcode, string)?)
+}
+
+pub fn remove_error_class(call: &Call, errorclass: c_int) -> Outcome<()> {
+    Ok(call.library.added_errors.remove_class(errorclass)?)
+}
+
+pub fn remove_error_code(call: &Call, errorcode: c_int) -> Outcome<()> {
+    Ok(call.library.added_errors.remove_code(errorcode)?)
+}
+
+pub fn remove_error_string(call: &Call, errorcode: c_int) -> Outcome<()> {
+    Ok(call.library.added_errors.remove_string(errorcode)?)
+}

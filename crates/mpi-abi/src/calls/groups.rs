@@ -1,0 +1,160 @@
+//! Groups (section 7.3 of the standard).
+
+use std::ffi::c_int;
+use std::rc::Rc;
+
+use base::GateId;
+use mpi::group::{Group, GroupComparison};
+
+use crate::arguments::{Integers, Out, OutIntegers, Triplets, invalid};
+use crate::c;
+use crate::entry::Call;
+use crate::failure::Outcome;
+use crate::generated::constants::{
+    MPI_GROUP_EMPTY, MPI_GROUP_NULL, MPI_IDENT, MPI_PROC_NULL, MPI_SIMILAR, MPI_UNDEFINED,
+    MPI_UNEQUAL,
+};
+
+/// A handle for a group; all groups without processes are `MPI_GROUP_EMPTY`.
+pub fn hand_out(call: &Call, group: Rc<Group>, place: Out<c::Group>) {
+    let empty = group.size() == 0;
+    place.set(if empty { MPI_GROUP_EMPTY } else { call.library.groups.insert(group) });
+}
+
+pub fn group_size(_call: &Call, group: Rc<Group>, size: Out<c_int>) -> Outcome<()> {
+    size.set(group.size() as c_int);
+    Ok(())
+}
+
+pub fn group_rank(call: &Call, group: Rc<Group>, rank: Out<c_int>) -> Outcome<()> {
+    let own = group.rank_of(GateId(call.library.process.rank()));
+    rank.set(own.map_or(MPI_UNDEFINED, |own| own as c_int));
+    Ok(())
+}
+
+pub fn group_translate_ranks(
+    _call: &Call,
+    group1: Rc<Group>,
+    n: usize,
+    ranks1: Integers,
+    group2: Rc<Group>,
+    ranks2: OutIntegers,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for `n` ranks.
+    let ranks = unsafe { ranks1.read_ints(n) }?;
+    let mut translated = Vec::with_capacity(n);
+    for rank in ranks {
+        translated.push(match rank {
+            MPI_PROC_NULL => i64::from(MPI_PROC_NULL),
+            _ => group1.translate_rank(rank, &group2)?.map_or(MPI_UNDEFINED.into(), i64::from),
+        });
+    }
+    // SAFETY: the program vouches for room for `n` ranks.
+    unsafe { ranks2.write(translated.into_iter()) }
+}
+
+pub fn group_compare(
+    _call: &Call,
+    group1: Rc<Group>,
+    group2: Rc<Group>,
+    result: Out<c_int>,
+) -> Outcome<()> {
+    result.set(match group1.compare(&group2) {
+        GroupComparison::Identical => MPI_IDENT,
+        GroupComparison::Similar => MPI_SIMILAR,
+        GroupComparison::Unequal => MPI_UNEQUAL,
+    });
+    Ok(())
+}
+
+pub fn group_union(
+    call: &Call,
+    group1: Rc<Group>,
+    group2: Rc<Group>,
+    newgroup: Out<c::Group>,
+) -> Outcome<()> {
+    hand_out(call, group1.union(&group2), newgroup);
+    Ok(())
+}
+
+pub fn group_intersection(
+    call: &Call,
+    group1: Rc<Group>,
+    group2: Rc<Group>,
+    newgroup: Out<c::Group>,
+) -> Outcome<()> {
+    hand_out(call, group1.intersection(&group2), newgroup);
+    Ok(())
+}
+
+pub fn group_difference(
+    call: &Call,
+    group1: Rc<Group>,
+    group2: Rc<Group>,
+    newgroup: Out<c::Group>,
+) -> Outcome<()> {
+    hand_out(call, group1.difference(&group2), newgroup);
+    Ok(())
+}
+
+pub fn group_incl(
+    call: &Call,
+    group: Rc<Group>,
+    n: usize,
+    ranks: Integers,
+    newgroup: Out<c::Group>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for `n` ranks.
+    let ranks = unsafe { ranks.read_ints(n) }?;
+    hand_out(call, group.incl(&ranks)?, newgroup);
+    Ok(())
+}
+
+pub fn group_excl(
+    call: &Call,
+    group: Rc<Group>,
+    n: usize,
+    ranks: Integers,
+    newgroup: Out<c::Group>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for `n` ranks.
+    let ranks = unsafe { ranks.read_ints(n) }?;
+    hand_out(call, group.excl(&ranks)?, newgroup);
+    Ok(())
+}
+
+pub fn group_range_incl(
+    call: &Call,
+    group: Rc<Group>,
+    n: usize,
+    ranges: Triplets,
+    newgroup: Out<c::Group>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for `n` triplets.
+    let ranges = unsafe { ranges.read(n) }?;
+    hand_out(call, group.range_incl(&ranges)?, newgroup);
+    Ok(())
+}
+
+pub fn group_range_excl(
+    call: &Call,
+    group: Rc<Group>,
+    n: usize,
+    ranges: Triplets,
+    newgroup: Out<c::Group>,
+) -> Outcome<()> {
+    // SAFETY: the program vouches for `n` triplets.
+    let ranges = unsafe { ranges.read(n) }?;
+    hand_out(call, group.range_excl(&ranges)?, newgroup);
+    Ok(())
+}
+
+pub fn group_free(call: &Call, group: Out<c::Group>) -> Outcome<()> {
+    let handle = group.value();
+    // Calls that make a group give MPI_GROUP_EMPTY for an empty one, so freeing that is in order.
+    if handle != MPI_GROUP_EMPTY {
+        call.library.groups.forget(handle).ok_or_else(|| invalid(1, handle))?;
+    }
+    group.set(MPI_GROUP_NULL);
+    Ok(())
+}

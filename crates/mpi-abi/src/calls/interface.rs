@@ -1,0 +1,183 @@
+//! What the binary interface tells of itself (section 20.2 of the standard), memory for messages
+//! (section 9.2), and the machine's resources (section 11.8).
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+use std::slice;
+
+use base::ErrorClass;
+use mpi::info::{Info, InfoLimits};
+
+use crate::arguments::{Out, null};
+use crate::c;
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::*;
+
+const LIMITS: InfoLimits =
+    InfoLimits { key_bytes_max: MPI_MAX_INFO_KEY - 1, value_bytes_max: MPI_MAX_INFO_VAL - 1 };
+
+/// What Fortran bindings told the library about their compiler.
+#[derive(Debug, Default)]
+pub struct FortranFacts {
+    info: RefCell<Option<Rc<Info>>>,
+    booleans: RefCell<Option<Booleans>>,
+}
+
+/// The bytes of Fortran's truth values.
+#[derive(Debug)]
+struct Booleans {
+    logical_true: Box<[u8]>,
+    logical_false: Box<[u8]>,
+}
+
+pub fn abi_get_version(_call: &Call, major: Out<c_int>, minor: Out<c_int>) -> Outcome<()> {
+    major.set(MPI_ABI_VERSION);
+    minor.set(MPI_ABI_SUBVERSION);
+    Ok(())
+}
+
+pub fn abi_get_info(call: &Call, info: Out<c::Info>) -> Outcome<()> {
+    let told = Info::new();
+    for (key, bytes) in [
+        ("mpi_aint_size", size_of::<isize>()),
+        ("mpi_count_size", size_of::<i64>()),
+        ("mpi_offset_size", size_of::<i64>()),
+    ] {
+        told.set(key.as_bytes(), bytes.to_string().as_bytes(), LIMITS)?;
+    }
+    info.set(call.library.infos.insert(told));
+    Ok(())
+}
+
+pub fn abi_set_fortran_info(call: &Call, info: Option<Rc<Info>>) -> Outcome<()> {
+    let mut known = call.library.fortran.info.borrow_mut();
+    if known.is_some() {
+        return Err(Failure::new(ErrorClass::Abi, "the facts about Fortran were set before"));
+    }
+    *known = info.map(|info| info.duplicate());
+    Ok(())
+}
+
+pub fn abi_get_fortran_info(call: &Call, info: Out<c::Info>) -> Outcome<()> {
+    let known = call.library.fortran.info.borrow();
+    info.set(match &*known {
+        Some(known) => call.library.infos.insert(known.duplicate()),
+        None => MPI_INFO_NULL,
+    });
+    Ok(())
+}
+
+pub fn abi_set_fortran_booleans(
+    call: &Call,
+    logical_size: c_int,
+    logical_true: *mut c_void,
+    logical_false: *mut c_void,
+) -> Outcome<()> {
+    let size = logical_bytes(logical_size)?;
+    let mut known = call.library.fortran.booleans.borrow_mut();
+    if known.is_some() {
+        return Err(Failure::new(ErrorClass::Abi, "Fortran's truth values were set before"));
+    }
+    let read = |position: usize, value: *mut c_void| {
+        if value.is_null() {
+            return Err(null(position));
+        }
+        // SAFETY: the program vouches for a value of the size that it tells.
+        Ok(unsafe { slice::from_raw_parts(value.cast::<u8>(), size) }.into())
+    };
+    *known = Some(Booleans {
+        logical_true: read(2, logical_true)?,
+        logical_false: read(3, logical_false)?,
+    });
+    Ok(())
+}
+
+pub fn abi_get_fortran_booleans(
+    call: &Call,
+    logical_size: c_int,
+    logical_true: *mut c_void,
+    logical_false: *mut c_void,
+    is_set: Out<c_int>,
+) -> Outcome<()> {
+    let size = logical_bytes(logical_size)?;
+    let known = call.library.fortran.booleans.borrow();
+    let known = known.as_ref().filter(|known| known.logical_true.len() == size);
+    is_set.set_flag(known.is_some());
+    let Some(known) = known else { return Ok(()) };
+    let values = [(2, logical_true, &known.logical_true), (3, logical_false, &known.logical_false)];
+    for (position, place, value) in values {
+        if place.is_null() {
+            return Err(null(position));
+        }
+        // SAFETY: the program vouches for a place of the size that it tells.
+        unsafe { place.cast::<u8>().copy_from_nonoverlapping(value.as_ptr(), size) };
+    }
+    Ok(())
+}
+
+fn logical_bytes(size: c_int) -> Outcome<usize> {
+    if matches!(size, 1 | 2 | 4 | 8 | 16) {
+        return Ok(size as usize);
+    }
+    let detail = format!("is {size}, but the sizes of Fortran's LOGICAL are 1, 2, 4, 8 and 16");
+    Err(Failure::argument(1, ErrorClass::Arg, detail))
+}
+
+/// Memory of `MPI_Alloc_mem` is aligned to this, and has its size in so many bytes before it.
+const ALIGNMENT: usize = 64;
+
+pub fn alloc_mem(
+    _call: &Call,
+    size: i64,
+    _info: Option<Rc<Info>>,
+    baseptr: *mut c_void,
+) -> Outcome<()> {
+    if baseptr.is_null() {
+        return Err(null(3));
+    }
+    let bytes = usize::try_from(size).map_err(|_| {
+        let detail = format!("is {size}, but must not be negative");
+        Failure::argument(1, ErrorClass::Arg, detail)
+    })?;
+    let no_memory =
+        || Failure::new(ErrorClass::NoMem, format!("there is no room for {size} bytes"));
+    let layout = Layout::from_size_align(bytes.saturating_add(ALIGNMENT), ALIGNMENT)
+        .map_err(|_| no_memory())?;
+    // SAFETY:
+    // - The layout has at least the bytes before the memory, so it is not empty.
+    // - The size lies in these bytes; the program vouches for a place for a pointer.
+    unsafe {
+        let block = alloc(layout);
+        if block.is_null() {
+            return Err(no_memory());
+        }
+        block.cast::<usize>().write(bytes);
+        baseptr.cast::<*mut u8>().write(block.add(ALIGNMENT));
+    }
+    Ok(())
+}
+
+pub fn free_mem(_call: &Call, base: *mut c_void) -> Outcome<()> {
+    if base.is_null() {
+        return Err(Failure::argument(1, ErrorClass::Base, "is a null pointer"));
+    }
+    // SAFETY: the program vouches that MPI_Alloc_mem made this memory, and nobody freed it.
+    unsafe {
+        let block = base.cast::<u8>().sub(ALIGNMENT);
+        let bytes = block.cast::<usize>().read();
+        dealloc(block, Layout::from_size_align_unchecked(bytes + ALIGNMENT, ALIGNMENT));
+    }
+    Ok(())
+}
+
+pub fn get_hw_resource_info(call: &Call, hw_info: Out<c::Info>) -> Outcome<()> {
+    // The one kind of resource that MPI_Comm_split_type can tell apart; all of a job's processes
+    // are inside one.
+    let told = Info::new();
+    told.set(b"mpi_shared_memory", b"true", LIMITS)?;
+    hw_info.set(call.library.infos.insert(told));
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Reduction operations of the program (section 6.9.5 of the standard).
+
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::rc::Rc;
+
+use base::ErrorClass;
+use memory::Buffer;
+use mpi::operation::{Operation, UserFunction};
+
+use crate::arguments::{Callback, KnownDatatype, KnownOperation, Out, invalid, null};
+use crate::c::{Datatype, Op};
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::MPI_OP_NULL;
+use crate::handles::describe;
+
+/// `MPI_User_function`.
+type FunctionInC = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Datatype);
+/// `MPI_User_function_c`.
+type LargeFunctionInC = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, *mut Datatype);
+
+/// An operation of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct UserOperation {
+    function: FunctionOfProgram,
+    commutative: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum FunctionOfProgram {
+    Int(FunctionInC),
+    Large(LargeFunctionInC),
+}
+
+impl UserOperation {
+    /// The operation for elements of one datatype: the program's function is told its handle.
+    pub fn for_elements(self, datatype: &KnownDatatype) -> Rc<Operation> {
+        let (handle, extent) = (datatype.handle, datatype.extent());
+        let function: UserFunction = Rc::new(move |from: &Buffer, into: &Buffer, count: usize| {
+            self.function.apply(from.base_address(), into.base_address(), count, handle, extent);
+        });
+        Rc::new(Operation::User { function, commutative: self.commutative })
+    }
+
+    /// Whether the program said that the order of the operands does not matter.
+    pub fn is_commutative(&self) -> bool {
+        self.commutative
+    }
+}
+
+impl FunctionOfProgram {
+    fn apply(self, from: usize, into: usize, count: usize, mut handle: Datatype, extent: isize) {
+        match self {
+            FunctionOfProgram::Large(function) => {
+                let mut count = count as i64;
+                let (from, into) = (from as *mut c_void, into as *mut c_void);
+                // SAFETY: the program vouches for its function; the elements are those of the
+                // reduction.
+                unsafe { function(from, into, &raw mut count, &raw mut handle) }
+            }
+            FunctionOfProgram::Int(function) => {
+                let mut done = 0;
+                while done < count {
+                    let mut part = (count - done).min(c_int::MAX as usize) as c_int;
+                    let offset = done as isize * extent;
+                    let from = from.wrapping_add_signed(offset) as *mut c_void;
+                    let into = into.wrapping_add_signed(offset) as *mut c_void;
+                    done += part as usize;
+                    // SAFETY: as above.
+                    unsafe { function(from, into, &raw mut part, &raw mut handle) }
+                }
+            }
+        }
+    }
+}
+
+pub fn op_create(call: &Call, function: Callback, commute: c_int, op: Out<Op>) -> Outcome<()> {
+    if function.0.is_null() {
+        return Err(null(1));
+    }
+    // SAFETY: the program passed a function of the type that goes with the call.
+    let function = unsafe {
+        if call.entry.name.ends_with("_c") {
+            FunctionOfProgram::Large(transmute::<*const c_void, LargeFunctionInC>(function.0))
+        } else {
+            FunctionOfProgram::Int(transmute::<*const c_void, FunctionInC>(function.0))
+        }
+    };
+    let operation = UserOperation { function, commutative: commute != 0 };
+    op.set(call.library.operations.insert(operation));
+    Ok(())
+}
+
+pub fn op_free(call: &Call, op: Out<Op>) -> Outcome<()> {
+    let handle = op.value();
+    if call.library.predefined.operation(handle).is_some() {
+        let detail = format!(
+            "{}, which cannot be freed",
+            describe(handle.0, <Op as crate::c::Handle>::KIND)
+        );
+        return Err(Failure::argument(1, ErrorClass::Op, detail));
+    }
+    call.library.operations.forget(handle).ok_or_else(|| invalid(1, handle))?;
+    op.set(MPI_OP_NULL);
+    Ok(())
+}
+
+pub fn op_commutative(_call: &Call, op: KnownOperation, commute: Out<c_int>) -> Outcome<()> {
+    commute.set_flag(match op {
+        KnownOperation::Predefined(operation) => operation.is_commutative(),
+        KnownOperation::User(operation) => operation.is_commutative(),
+    });
+    Ok(())
+}
