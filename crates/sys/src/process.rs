@@ -1,1 +1,247 @@
-//! Processes.
+//! Processes: starting them bound to their parent, watching them, ending them.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::time::Duration;
+use std::{mem, ptr};
+
+/// Numbers of signals, as kill(2) takes them.
+pub mod signal {
+    pub use libc::{
+        SIGABRT, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGKILL, SIGPIPE,
+        SIGQUIT, SIGSEGV, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
+    };
+
+    /// The name of a signal, such as `SIGSEGV`.
+    pub fn name(number: i32) -> &'static str {
+        match number {
+            SIGABRT => "SIGABRT",
+            SIGBUS => "SIGBUS",
+            SIGFPE => "SIGFPE",
+            SIGHUP => "SIGHUP",
+            SIGILL => "SIGILL",
+            SIGINT => "SIGINT",
+            SIGKILL => "SIGKILL",
+            SIGPIPE => "SIGPIPE",
+            SIGQUIT => "SIGQUIT",
+            SIGSEGV => "SIGSEGV",
+            SIGTERM => "SIGTERM",
+            SIGUSR1 => "SIGUSR1",
+            SIGUSR2 => "SIGUSR2",
+            _ => "a signal",
+        }
+    }
+}
+
+/// Starts `command` in a process group of its own, with default signal handling, with the
+/// descriptor `kept` open, and so that it is killed when the calling thread ends.
+pub fn spawn_bound(command: &mut Command, kept: BorrowedFd<'_>) -> io::Result<Child> {
+    let kept = kept.as_raw_fd();
+    // SAFETY: the closure runs in the child between fork and exec and makes system calls only,
+    // which are safe there; it allocates nothing and takes no lock.
+    unsafe {
+        command.pre_exec(move || {
+            call(libc::setpgid(0, 0))?;
+            call(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+            call(libc::fcntl(kept, libc::F_SETFD, 0))?;
+            let mut none = mem::zeroed();
+            libc::sigemptyset(&mut none);
+            call(libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut()))
+        });
+    }
+    command.spawn()
+}
+
+/// Splits the process in two; returns 0 in the child and the child's id in the parent.
+///
+/// # Errors
+/// The system's; and `Unsupported` when the process has several threads, of which only one would
+/// live on in the child.
+pub fn fork() -> io::Result<i32> {
+    let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads > 1 {
+        return Err(io::Error::from(io::ErrorKind::Unsupported));
+    }
+    // SAFETY: there is one thread only, so the child has all that it had.
+    let child = unsafe { libc::fork() };
+    crate::check(libc::c_long::from(child)).map(|id| id as i32)
+}
+
+/// Asks to get `signal` when the parent (the thread that made this process) ends.
+pub fn follow_parent(signal: i32) -> io::Result<()> {
+    // SAFETY: takes plain numbers.
+    call(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) })
+}
+
+/// Makes this process the parent of all descendants whose own parent ends.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: takes plain numbers.
+    call(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })
+}
+
+/// Sends a signal to a process, or with a negative number to a process group.
+pub fn kill(process: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: takes plain numbers.
+    call(unsafe { libc::kill(process, signal) })
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+/// Takes leave of a child that has ended, if there is one; `None` when none has yet.
+///
+/// # Errors
+/// `ECHILD` when there are no children at all.
+pub fn reap() -> io::Result<Option<(i32, End)>> {
+    let mut status = 0;
+    // SAFETY: `status` may be written.
+    let child = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
+    let child = crate::check(libc::c_long::from(child))? as i32;
+    if child == 0 {
+        return Ok(None);
+    }
+    let end = if libc::WIFSIGNALED(status) {
+        End::Signal(libc::WTERMSIG(status))
+    } else {
+        End::Code(libc::WEXITSTATUS(status))
+    };
+    Ok(Some((child, end)))
+}
+
+/// The processes that descend from `ancestor`, children of children included.
+pub fn descendants(ancestor: i32) -> Vec<i32> {
+    let mut parents = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(process) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // The name may hold anything; the fields after its closing parenthesis do not.
+        let fields = stat.rsplit_once(')').map_or("", |split| split.1);
+        let parent = fields.split_whitespace().nth(1).and_then(|word| word.parse::<i32>().ok());
+        if let Some(parent) = parent {
+            parents.push((process, parent));
+        }
+    }
+    let mut found = vec![ancestor];
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next];
+        found.extend(parents.iter().filter(|pair| pair.1 == parent).map(|pair| pair.0));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// A descriptor from which the signals that this process gets are read, instead of being acted on.
+#[derive(Debug)]
+pub struct Signals {
+    descriptor: OwnedFd,
+}
+
+impl Signals {
+    /// Takes these signals over.
+    pub fn take(signals: &[i32]) -> io::Result<Self> {
+        // SAFETY: the set is initialized before it is used, and outlives the calls.
+        let descriptor = unsafe {
+            let mut set = mem::zeroed();
+            libc::sigemptyset(&mut set);
+            for &signal in signals {
+                libc::sigaddset(&mut set, signal);
+            }
+            call(libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()))?;
+            libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+        };
+        crate::check(libc::c_long::from(descriptor))?;
+        // SAFETY: the descriptor was just created and nobody else owns it.
+        Ok(Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
+    }
+
+    /// The next signal that came, if any.
+    pub fn next(&self) -> Option<i32> {
+        // SAFETY: a signalfd_siginfo may hold any bytes.
+        let mut info: libc::signalfd_siginfo = unsafe { mem::zeroed() };
+        let length = mem::size_of_val(&info);
+        // SAFETY: `info` may be written and has `length` bytes.
+        let got = unsafe {
+            libc::read(self.descriptor.as_raw_fd(), ptr::from_mut(&mut info).cast(), length)
+        };
+        (got == length as isize).then_some(info.ssi_signo as i32)
+    }
+}
+
+impl AsRawFd for Signals {
+    fn as_raw_fd(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+}
+
+/// What to wait for at a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Something can be read, or the other end is closed.
+    Read,
+    /// Something can be written.
+    Write,
+}
+
+/// Sleeps until one of the descriptors is ready, or `timeout` has passed; returns which are.
+pub fn poll(watched: &[(RawFd, Interest)], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
+    let mut entries: Vec<libc::pollfd> = watched
+        .iter()
+        .map(|&(fd, interest)| {
+            let events = match interest {
+                Interest::Read => libc::POLLIN,
+                Interest::Write => libc::POLLOUT,
+            };
+            libc::pollfd { fd, events, revents: 0 }
+        })
+        .collect();
+    let limit = timeout.map_or(-1, |t| i32::try_from(t.as_millis() + 1).unwrap_or(i32::MAX));
+    // SAFETY: the entries may be written, and there are as many as said.
+    let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, limit) };
+    match crate::check(libc::c_long::from(ready)) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(entries.iter().map(|entry| entry.revents != 0).collect()),
+    }
+}
+
+/// Makes reading from and writing to a descriptor return at once.
+pub fn set_nonblocking(descriptor: RawFd) -> io::Result<()> {
+    // SAFETY: takes a number and integers; a number that is no descriptor is an error.
+    call(unsafe { libc::fcntl(descriptor, libc::F_SETFL, libc::O_NONBLOCK) })
+}
+
+fn call(result: libc::c_int) -> io::Result<()> {
+    crate::check(libc::c_long::from(result)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_descendants_of_descendants() {
+        let mut child = Command::new("sh").args(["-c", "sleep 30 & wait"]).spawn().unwrap();
+        let own = std::process::id() as i32;
+        let mut below = Vec::new();
+        for _ in 0..500 {
+            below = descendants(child.id() as i32);
+            if !below.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(below.len(), 1);
+        assert!(descendants(own).contains(&below[0]));
+        kill(below[0], signal::SIGKILL).unwrap();
+        child.wait().unwrap();
+    }
+}

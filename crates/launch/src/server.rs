@@ -1,0 +1,207 @@
+//! The server side of PMI-1: bytes in, answers out; no I/O.
+
+use std::collections::HashMap;
+
+/// The key-value space and barriers of one job.
+#[derive(Debug)]
+pub struct Server {
+    values: HashMap<String, String>,
+    members: Vec<Member>,
+    waiting: u32,
+    universe_size: u32,
+}
+
+/// What the server knows of one process.
+#[derive(Debug, Default)]
+struct Member {
+    /// The beginning of a line that is not whole yet.
+    partial: Vec<u8>,
+    application: u32,
+    speaks: Speaks,
+    waits: bool,
+}
+
+/// How far a process has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Speaks {
+    /// It has not said anything: perhaps no MPI program.
+    #[default]
+    NotYet,
+    /// It has initialized and not finalized.
+    Now,
+    /// It has finalized.
+    NoMore,
+}
+
+/// What the launcher shall do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Write this line to a process.
+    Answer(u32, String),
+    /// End the job: a process asked for it, with this exit code.
+    Abort(u32, i32),
+    /// End the job: a process said what is no PMI-1.
+    Nonsense(u32, String),
+}
+
+const NAME: &str = "combray";
+const KEY_BYTES_MAX: usize = 64;
+const VALUE_BYTES_MAX: usize = 1024;
+const LINE_BYTES_MAX: usize = 4096;
+
+impl Server {
+    /// A job whose process `i` runs program number `applications[i]`, on a machine for
+    /// `universe_size` processes.
+    pub fn new(applications: &[u32], universe_size: u32) -> Self {
+        let member = |&application| Member { application, ..Member::default() };
+        let size = applications.len();
+        let mapping = format!("(vector,(0,1,{size}))");
+        Self {
+            values: HashMap::from([("PMI_process_mapping".to_owned(), mapping)]),
+            members: applications.iter().map(member).collect(),
+            waiting: 0,
+            universe_size,
+        }
+    }
+
+    /// How far the process `rank` has come.
+    pub fn speaks(&self, rank: u32) -> Speaks {
+        self.members[rank as usize].speaks
+    }
+
+    /// Takes bytes that the process `rank` wrote.
+    pub fn receive(&mut self, rank: u32, bytes: &[u8]) -> Vec<Action> {
+        let partial = &mut self.members[rank as usize].partial;
+        partial.extend_from_slice(bytes);
+        let mut actions = Vec::new();
+        while let Some(end) = self.members[rank as usize].partial.iter().position(|b| *b == b'\n') {
+            let line: Vec<u8> = self.members[rank as usize].partial.drain(..=end).collect();
+            self.receive_line(rank, String::from_utf8_lossy(&line).trim(), &mut actions);
+        }
+        if self.members[rank as usize].partial.len() > LINE_BYTES_MAX {
+            self.members[rank as usize].partial.clear();
+            actions.push(Action::Nonsense(rank, "a line without end".to_owned()));
+        }
+        actions
+    }
+
+    fn receive_line(&mut self, rank: u32, line: &str, actions: &mut Vec<Action>) {
+        let words: HashMap<&str, &str> =
+            line.split_whitespace().filter_map(|word| word.split_once('=')).collect();
+        let word = |key: &str| words.get(key).copied().unwrap_or_default();
+        let member = &mut self.members[rank as usize];
+        let answer = match word("cmd") {
+            "init" => {
+                member.speaks = Speaks::Now;
+                let known = word("pmi_version") == "1";
+                let code = if known { 0 } else { -1 };
+                format!("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={code}")
+            }
+            "get_maxes" => format!(
+                "cmd=maxes kvsname_max=64 keylen_max={KEY_BYTES_MAX} vallen_max={VALUE_BYTES_MAX}"
+            ),
+            "get_appnum" => format!("cmd=appnum appnum={}", member.application),
+            "get_universe_size" => format!("cmd=universe_size size={}", self.universe_size),
+            "get_my_kvsname" => format!("cmd=my_kvsname kvsname={NAME}"),
+            "put" => self.put(word("key"), word("value")),
+            "get" => match self.values.get(word("key")) {
+                Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
+                None => "cmd=get_result rc=-1 msg=key_not_found".to_owned(),
+            },
+            "barrier_in" => return self.enter_barrier(rank, actions),
+            "finalize" => {
+                member.speaks = Speaks::NoMore;
+                "cmd=finalize_ack".to_owned()
+            }
+            "abort" => {
+                let code = word("exitcode").parse().unwrap_or(1);
+                return actions.push(Action::Abort(rank, code));
+            }
+            _ => return actions.push(Action::Nonsense(rank, line.to_owned())),
+        };
+        actions.push(Action::Answer(rank, answer));
+    }
+
+    fn put(&mut self, key: &str, value: &str) -> String {
+        if key.is_empty() || key.len() >= KEY_BYTES_MAX || value.len() >= VALUE_BYTES_MAX {
+            return "cmd=put_result rc=-1 msg=too_long".to_owned();
+        }
+        self.values.insert(key.to_owned(), value.to_owned());
+        "cmd=put_result rc=0 msg=success".to_owned()
+    }
+
+    fn enter_barrier(&mut self, rank: u32, actions: &mut Vec<Action>) {
+        let member = &mut self.members[rank as usize];
+        self.waiting += u32::from(!member.waits);
+        member.waits = true;
+        if self.waiting == self.members.len() as u32 {
+            self.waiting = 0;
+            for (rank, member) in (0..).zip(&mut self.members) {
+                member.waits = false;
+                actions.push(Action::Answer(rank, "cmd=barrier_out".to_owned()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    fn say(server: &mut Server, rank: u32, line: &str) -> Vec<String> {
+        let line = format!("{line}\n");
+        let answer = |action| match action {
+            Action::Answer(rank, text) => format!("{rank}: {text}"),
+            other => format!("{other:?}"),
+        };
+        server.receive(rank, line.as_bytes()).into_iter().map(answer).collect()
+    }
+
+    #[test]
+    fn a_job_of_two() {
+        let mut server = Server::new(&[0, 1], 2);
+        assert_eq!(server.speaks(0), Speaks::NotYet);
+        let hello = say(&mut server, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+        assert_eq!(hello, ["0: cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"]);
+        assert_eq!(say(&mut server, 1, "cmd=get_appnum"), ["1: cmd=appnum appnum=1"]);
+        let put = say(&mut server, 0, "cmd=put kvsname=combray key=a value=b=c");
+        assert_eq!(put, ["0: cmd=put_result rc=0 msg=success"]);
+        assert!(say(&mut server, 0, "cmd=barrier_in").is_empty());
+        let out = say(&mut server, 1, "cmd=barrier_in");
+        assert_eq!(out, ["0: cmd=barrier_out", "1: cmd=barrier_out"]);
+        let got = say(&mut server, 1, "cmd=get kvsname=combray key=a");
+        assert_eq!(got, ["1: cmd=get_result rc=0 msg=success value=b=c"]);
+        let missing = say(&mut server, 1, "cmd=get kvsname=combray key=z");
+        assert_eq!(missing, ["1: cmd=get_result rc=-1 msg=key_not_found"]);
+        assert_eq!(say(&mut server, 0, "cmd=finalize"), ["0: cmd=finalize_ack"]);
+        assert_eq!((server.speaks(0), server.speaks(1)), (Speaks::NoMore, Speaks::NotYet));
+        assert_eq!(say(&mut server, 1, "cmd=abort exitcode=7"), ["Abort(1, 7)"]);
+        assert_eq!(say(&mut server, 1, "hello"), ["Nonsense(1, \"hello\")"]);
+    }
+
+    proptest! {
+        #[test]
+        fn how_bytes_are_cut_does_not_matter(cuts in proptest::collection::vec(1_usize..9, 1..60)) {
+            let text = "cmd=init pmi_version=1\ncmd=put key=k value=v\ncmd=get key=k\ncmd=finalize\n";
+            let mut whole = Server::new(&[0], 1);
+            let expected = whole.receive(0, text.as_bytes());
+            let (mut server, mut got, mut rest) = (Server::new(&[0], 1), Vec::new(), text.as_bytes());
+            for cut in cuts.into_iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (head, tail) = rest.split_at(cut.min(rest.len()));
+                got.extend(server.receive(0, head));
+                rest = tail;
+            }
+            prop_assert_eq!(got, expected);
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..6000)) {
+            Server::new(&[0], 1).receive(0, &bytes);
+        }
+    }
+}
