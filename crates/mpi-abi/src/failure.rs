@@ -19,8 +19,6 @@ pub enum Reason {
     Operation(Error),
     /// An argument is wrong: its position, counted from 1, and what it is ("is 7, but…").
     Argument(usize, Error),
-    /// The code to return, as it is: its message is known already, or it needs none.
-    Code(c_int),
     /// The errors are in the statuses; the code of the first one.
     InStatus(c_int),
 }
@@ -36,16 +34,16 @@ impl Failure {
         Self(Box::new(Reason::Argument(position, Error::new(class, detail))))
     }
 
+    /// What failed is the fault of the argument at `position`, counted from 1.
+    #[cold]
+    pub fn of_argument(position: usize, error: Error) -> Self {
+        Self(Box::new(Reason::Argument(position, error)))
+    }
+
     /// The call failed with this class.
     #[cold]
     pub fn new(class: ErrorClass, detail: impl Into<Cow<'static, str>>) -> Self {
         Error::new(class, detail).into()
-    }
-
-    /// The call returns this code.
-    #[cold]
-    pub fn code(code: c_int) -> Self {
-        Self(Box::new(Reason::Code(code)))
     }
 
     /// The call returns `MPI_ERR_IN_STATUS`; `first` is the first error in the statuses.

@@ -39,20 +39,25 @@ pub fn code_of(call: &Call, failure: Failure) -> c_int {
 fn code_of_reason(call: &Call, reason: Reason) -> c_int {
     let name = call.entry.name;
     let (error, text) = match reason {
-        Reason::Code(code) => return code,
         Reason::InStatus(_) => return MPI_ERR_IN_STATUS,
         Reason::Operation(error) => {
-            // "is not implemented" and "was called" go with the name, sentences stand apart.
-            let verb = error.detail.starts_with("is ") || error.detail.starts_with("was ");
-            let text = format!("{name}{} {}", if verb { "" } else { ":" }, error.detail);
+            let text = said_of(name, &error.detail);
             (error, text)
         }
         Reason::Argument(position, error) => {
             let parameter = call.entry.parameters.get(position - 1).unwrap_or(&"?");
-            (error.clone(), format!("{name}: argument {position} ({parameter}) {}", error.detail))
+            let subject = format!("{name}: argument {position} ({parameter})");
+            let text = said_of(&subject, &error.detail);
+            (error, text)
         }
     };
     call.library.messages.keep(error.class, &text)
+}
+
+/// A subject and what is said of it: "is 7, but…" continues the sentence, others stand apart.
+fn said_of(subject: &str, detail: &str) -> String {
+    let continues = ["is ", "was ", "has ", "points "].iter().any(|verb| detail.starts_with(verb));
+    format!("{subject}{} {detail}", if continues { "" } else { ":" })
 }
 
 /// Lets the error handler of a communicator, or of `MPI_COMM_SELF`, have an error; a handler that

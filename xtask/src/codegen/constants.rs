@@ -60,7 +60,7 @@ pub fn errors(tables: &Tables) -> String {
     }
     text.push_str(
         "ErrorClass::Added(code) => code,\n}\n}\n\n\
-         /// The class with a number, if the standard has one.\n\
+         /// The class with a number, if the standard has one.\n#[cfg(test)]\n\
          pub fn class_of_code(code: c_int) -> Option<ErrorClass> {\n Some(match code {\n",
     );
     for (name, variant) in &classes {

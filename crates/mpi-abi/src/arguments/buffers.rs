@@ -151,14 +151,6 @@ impl TypeArgument {
         }
         Ok(datatype)
     }
-
-    /// The datatype, checked; committed or not.
-    ///
-    /// # Errors
-    /// `Type` if it is not a datatype.
-    pub fn known(&self, call: &Call) -> Outcome<KnownDatatype> {
-        call.datatype(self.position, self.handle)
-    }
 }
 
 impl Call {

@@ -26,9 +26,37 @@ fn form(call: &Call) -> Form {
 }
 
 fn create(call: &Call, construction: Construction, newtype: Out<Handle>) -> Outcome<()> {
-    let made = Datatype::create(construction, form(call))?;
+    let made =
+        Datatype::create(construction, form(call)).map_err(|error| of_parameter(call, error))?;
     newtype.set(call.library.datatypes.insert(made));
     Ok(())
+}
+
+/// What the constructors call their arguments, and how the names of the parameters end.
+const SPOKEN_NAMES: [(&str, &str); 10] = [
+    ("block length ", "blocklength"),
+    ("block length ", "blocklengths"),
+    ("subsize ", "array_of_subsizes"),
+    ("start ", "array_of_starts"),
+    ("global size ", "array_of_gsizes"),
+    ("size ", "array_of_sizes"),
+    ("process grid ", "array_of_psizes"),
+    ("distribution argument ", "array_of_dargs"),
+    ("rank ", "rank"),
+    ("count ", "count"),
+];
+
+/// Names the parameter that a constructor complains of, where its sentence begins with it.
+fn of_parameter(call: &Call, error: base::Error) -> Failure {
+    let position = SPOKEN_NAMES.iter().find_map(|(spoken, ending)| {
+        let begins = error.detail.strip_prefix("the ")?.starts_with(spoken);
+        let index = call.entry.parameters.iter().position(|name| name.ends_with(ending))?;
+        begins.then_some(index + 1)
+    });
+    match position {
+        Some(position) => Failure::of_argument(position, error),
+        None => error.into(),
+    }
 }
 
 pub fn type_contiguous(

@@ -9,7 +9,7 @@ use mpi::group::{Group, GroupComparison};
 use crate::arguments::{Integers, Out, OutIntegers, Triplets, invalid};
 use crate::c;
 use crate::entry::Call;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::generated::constants::{
     MPI_GROUP_EMPTY, MPI_GROUP_NULL, MPI_IDENT, MPI_PROC_NULL, MPI_SIMILAR, MPI_UNDEFINED,
     MPI_UNEQUAL,
@@ -46,7 +46,10 @@ pub fn group_translate_ranks(
     for rank in ranks {
         translated.push(match rank {
             MPI_PROC_NULL => i64::from(MPI_PROC_NULL),
-            _ => group1.translate_rank(rank, &group2)?.map_or(MPI_UNDEFINED.into(), i64::from),
+            _ => group1
+                .translate_rank(rank, &group2)
+                .map_err(of_ranks)?
+                .map_or(MPI_UNDEFINED.into(), i64::from),
         });
     }
     // SAFETY: the program vouches for room for `n` ranks.
@@ -106,7 +109,7 @@ pub fn group_incl(
 ) -> Outcome<()> {
     // SAFETY: the program vouches for `n` ranks.
     let ranks = unsafe { ranks.read_ints(n) }?;
-    hand_out(call, group.incl(&ranks)?, newgroup);
+    hand_out(call, group.incl(&ranks).map_err(of_ranks)?, newgroup);
     Ok(())
 }
 
@@ -119,7 +122,7 @@ pub fn group_excl(
 ) -> Outcome<()> {
     // SAFETY: the program vouches for `n` ranks.
     let ranks = unsafe { ranks.read_ints(n) }?;
-    hand_out(call, group.excl(&ranks)?, newgroup);
+    hand_out(call, group.excl(&ranks).map_err(of_ranks)?, newgroup);
     Ok(())
 }
 
@@ -132,7 +135,7 @@ pub fn group_range_incl(
 ) -> Outcome<()> {
     // SAFETY: the program vouches for `n` triplets.
     let ranges = unsafe { ranges.read(n) }?;
-    hand_out(call, group.range_incl(&ranges)?, newgroup);
+    hand_out(call, group.range_incl(&ranges).map_err(of_ranks)?, newgroup);
     Ok(())
 }
 
@@ -145,8 +148,13 @@ pub fn group_range_excl(
 ) -> Outcome<()> {
     // SAFETY: the program vouches for `n` triplets.
     let ranges = unsafe { ranges.read(n) }?;
-    hand_out(call, group.range_excl(&ranges)?, newgroup);
+    hand_out(call, group.range_excl(&ranges).map_err(of_ranks)?, newgroup);
     Ok(())
+}
+
+/// The list of ranks is the third argument of all calls that have one.
+fn of_ranks(error: base::Error) -> Failure {
+    Failure::of_argument(3, error)
 }
 
 pub fn group_free(call: &Call, group: Out<c::Group>) -> Outcome<()> {

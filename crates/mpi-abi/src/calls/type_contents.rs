@@ -59,7 +59,7 @@ pub fn type_get_contents(
     addresses: OutIntegers,
     datatypes: OutHandles<Datatype>,
 ) -> Outcome<()> {
-    let contents = datatype.contents()?;
+    let contents = datatype.contents().map_err(|error| Failure::of_argument(1, error))?;
     check_form(contents.large_counts.len())?;
     let room = [max_integers.into(), max_addresses.into(), max_datatypes.into()];
     check_room(&contents, [2, 3, 4], room)?;
@@ -79,7 +79,7 @@ pub fn type_get_contents_c(
     large_counts: OutIntegers,
     datatypes: OutHandles<Datatype>,
 ) -> Outcome<()> {
-    let contents = datatype.contents()?;
+    let contents = datatype.contents().map_err(|error| Failure::of_argument(1, error))?;
     check_room(&contents, [2, 3, 5], [max_integers, max_addresses, max_datatypes])?;
     check_one(4, max_large_counts, contents.large_counts.len())?;
     // SAFETY: the program vouches for as much room as it told, and that is enough.

@@ -77,6 +77,7 @@ pub fn code_of_class(class: ErrorClass) -> c_int {
 }
 
 /// The class with a number, if the standard has one.
+#[cfg(test)]
 pub fn class_of_code(code: c_int) -> Option<ErrorClass> {
     Some(match code {
         MPI_ERR_BUFFER => ErrorClass::Buffer,

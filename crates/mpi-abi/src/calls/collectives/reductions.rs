@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::rc::Rc;
 
+use base::ErrorClass;
 use memory::Buffer;
 use mpi::collective::Reduction;
 use mpi::operation::Operation;
@@ -13,10 +14,12 @@ use crate::arguments::{
     check_address, is_in_place,
 };
 use crate::entry::Call;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 /// The receive buffer is the second argument of all these calls.
 const RECEIVE_POSITION: usize = 2;
+/// And the operation is the fifth.
+const OPERATION_POSITION: usize = 5;
 
 /// Data of a reduction: `count` elements at an address.
 fn elements(
@@ -40,6 +43,7 @@ fn reduction(
     op: &KnownOperation,
 ) -> Outcome<Reduction> {
     let in_place = is_in_place(sendbuf);
+    refuse_alias(sendbuf, recvbuf, sent.min(received))?;
     let send = match in_place {
         true => None,
         false => Some(elements(1, sendbuf, sent, &datatype)?),
@@ -54,8 +58,19 @@ fn reduction(
 /// The operation for a datatype.
 fn checked(op: &KnownOperation, datatype: &KnownDatatype) -> Outcome<Rc<Operation>> {
     let operation = op.for_elements(datatype);
-    operation.check(datatype)?;
-    Ok(operation)
+    match operation.check(datatype) {
+        Ok(()) => Ok(operation),
+        Err(error) => Err(Failure::of_argument(OPERATION_POSITION, error)),
+    }
+}
+
+/// Two buffers in which one process both sends and receives must not be one (section 6.1).
+fn refuse_alias(sendbuf: *const c_void, recvbuf: *const c_void, count: usize) -> Outcome<()> {
+    if sendbuf != recvbuf || count == 0 || sendbuf.is_null() {
+        return Ok(());
+    }
+    let detail = "is the same as the first; use MPI_IN_PLACE in its stead";
+    Err(Failure::argument(RECEIVE_POSITION, ErrorClass::Buffer, detail))
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
