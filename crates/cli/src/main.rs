@@ -1,2 +1,71 @@
-//! The `combray` command.
-fn main() {}
+//! The `combray` command. Under the names `mpirun` and `mpiexec` it is `combray run`; under
+//! `mpicc` and `mpicxx` it is a compiler wrapper.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod info;
+mod prefix;
+mod run;
+mod wrapper;
+
+use std::env;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Combray: message passing for clusters of hierarchical machines.
+#[derive(Parser)]
+#[command(name = "combray", version, about)]
+struct Command {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Starts the processes of a program: combray run -n 4 ./program (see combray run --help)
+    #[command(disable_help_flag = true)]
+    Run {
+        /// Options of the launcher, the program, and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Tells version, folders, variables, and what is not implemented yet
+    Info {
+        /// Lists the functions that are not implemented yet
+        #[arg(long)]
+        unsupported: bool,
+    },
+    /// Runs a benchmark: combray bench pingpong
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Options of the launcher before the benchmark's name, then the name and its options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let mut words = env::args();
+    let called = words.next().unwrap_or_default();
+    let called = Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let outcome = match called.as_str() {
+        "mpirun" | "mpiexec" => run::run(&words.collect::<Vec<_>>()),
+        "mpicc" => wrapper::run(wrapper::Language::C, &words.collect::<Vec<_>>()),
+        "mpicxx" | "mpic++" => wrapper::run(wrapper::Language::Cxx, &words.collect::<Vec<_>>()),
+        _ => match Command::parse().action {
+            Action::Run { words } => run::run(&words),
+            Action::Info { unsupported } => info::run(unsupported),
+            Action::Bench { words } => bench::run(&words),
+        },
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
+        Err(message) => {
+            eprintln!("combray: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -90,7 +90,7 @@ fn unknown(name: &str) -> String {
 }
 
 /// How many letters must be inserted, removed or changed to make `b` of `a` (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.bytes().enumerate() {
         let mut diagonal = row[0];

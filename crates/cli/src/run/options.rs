@@ -1,0 +1,189 @@
+//! The options of `combray run`, ours and the common spellings of Open MPI and MPICH, in one table.
+
+/// An option.
+pub struct RunOption {
+    /// Its spellings.
+    pub names: &'static [&'static str],
+    /// The words that follow it.
+    pub takes: Takes,
+    /// What it does.
+    pub meaning: Meaning,
+    /// What `--help` says; empty for those that are accepted for others' sake only.
+    pub help: &'static str,
+}
+
+/// How many words an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    Nothing,
+    One,
+    Two,
+}
+
+/// What an option does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    Processes,
+    TagOutput,
+    Timeout,
+    Variable,
+    GlobalVariable,
+    VariableList,
+    Folder,
+    Hosts,
+    Help,
+    Version,
+    /// What it asks for is so anyway.
+    Accepted,
+    /// It has no effect yet, which is said once.
+    Ignored,
+}
+
+const fn option(
+    names: &'static [&'static str],
+    takes: Takes,
+    meaning: Meaning,
+    help: &'static str,
+) -> RunOption {
+    RunOption { names, takes, meaning, help }
+}
+
+/// All options.
+pub const OPTIONS: &[RunOption] = &[
+    option(
+        &["-n", "-np", "--np", "-c", "--n"],
+        Takes::One,
+        Meaning::Processes,
+        "N    how many processes (default: the usable cores)",
+    ),
+    option(
+        &["--tag-output", "-l", "-prepend-rank", "--prepend-rank", "-tag-output"],
+        Takes::Nothing,
+        Meaning::TagOutput,
+        "     begin each line of output with the rank, as [3]",
+    ),
+    option(
+        &["--timeout", "-timeout"],
+        Takes::One,
+        Meaning::Timeout,
+        "SECONDS    end the job after that time",
+    ),
+    option(
+        &["-x"],
+        Takes::One,
+        Meaning::Variable,
+        "NAME[=VALUE]    set a variable for this program's processes",
+    ),
+    option(&["-env", "--env"], Takes::Two, Meaning::Variable, ""),
+    option(
+        &["-wdir", "--wdir", "-wd", "--wd"],
+        Takes::One,
+        Meaning::Folder,
+        "FOLDER    start in this folder",
+    ),
+    option(
+        &["-genv", "--genv"],
+        Takes::Two,
+        Meaning::GlobalVariable,
+        "NAME VALUE    set a variable for all programs",
+    ),
+    option(&["-envlist", "-genvlist"], Takes::One, Meaning::VariableList, ""),
+    option(
+        &["-host", "--host", "-H", "-hosts", "--hosts"],
+        Takes::One,
+        Meaning::Hosts,
+        "NAMES    hosts to run on: only this machine so far",
+    ),
+    option(&["--help", "-h", "-help"], Takes::Nothing, Meaning::Help, "     this text"),
+    option(&["--version", "-V"], Takes::Nothing, Meaning::Version, "     the version"),
+    option(
+        &[
+            "--oversubscribe",
+            "-oversubscribe",
+            "--allow-run-as-root",
+            "-allow-run-as-root",
+            "-genvall",
+            "-envall",
+            "-q",
+            "--quiet",
+            "-quiet",
+        ],
+        Takes::Nothing,
+        Meaning::Accepted,
+        "",
+    ),
+    option(
+        &["-v", "--verbose", "-verbose", "--report-bindings", "--display-map", "-genvnone"],
+        Takes::Nothing,
+        Meaning::Ignored,
+        "",
+    ),
+    option(
+        &[
+            "--bind-to",
+            "-bind-to",
+            "--map-by",
+            "-map-by",
+            "--rank-by",
+            "-rank-by",
+            "-ppn",
+            "-perhost",
+            "-launcher",
+            "--launcher",
+            "-iface",
+            "--hostfile",
+            "-hostfile",
+            "-f",
+            "-machinefile",
+            "--machinefile",
+        ],
+        Takes::One,
+        Meaning::Ignored,
+        "",
+    ),
+    option(
+        &["--mca", "-mca", "--gmca", "-gmca", "--prtemca", "-prtemca", "--pmixmca"],
+        Takes::Two,
+        Meaning::Ignored,
+        "",
+    ),
+];
+
+/// The option with a spelling.
+pub fn find(name: &str) -> Option<&'static RunOption> {
+    OPTIONS.iter().find(|option| option.names.contains(&name))
+}
+
+/// The text of `--help`.
+pub fn help() -> String {
+    let mut text = String::from(
+        "Starts the processes of a program on this machine.\n\n\
+         combray run [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS] ...]\n\n",
+    );
+    for option in OPTIONS.iter().filter(|option| !option.help.is_empty()) {
+        let names = option.names[..option.names.len().min(2)].join(", ");
+        text += &format!("  {names} {}\n", option.help.trim_end());
+    }
+    text + "\nOther spellings of Open MPI's and MPICH's launchers are accepted; \
+            docs/launching.md lists them.\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_spelling_has_two_meanings() {
+        let names: Vec<_> = OPTIONS.iter().flat_map(|option| option.names).collect();
+        let distinct: std::collections::HashSet<_> = names.iter().collect();
+        assert_eq!(names.len(), distinct.len());
+    }
+
+    #[test]
+    fn the_page_lists_every_spelling() {
+        let page = include_str!("../../../../docs/launching.md");
+        for name in OPTIONS.iter().flat_map(|option| option.names) {
+            assert!(page.contains(&format!("`{name}`")), "docs/launching.md lacks {name}");
+        }
+    }
+}
