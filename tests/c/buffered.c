@@ -32,7 +32,7 @@ static void too_small(void) {
     void *back;
     int size;
     EXPECT_ERROR(MPI_Bsend(message, 10, MPI_BYTE, 1 - check_rank, 0, MPI_COMM_WORLD),
-                 MPI_ERR_BUFFER, "10");
+                 MPI_ERR_BUFFER, "MPI_Buffer_attach");
     OK(MPI_Buffer_attach(space, sizeof space));
     if (check_is_combray)
         EXPECT_ERROR(MPI_Buffer_attach(space, sizeof space), MPI_ERR_BUFFER, "buffer");

@@ -65,14 +65,18 @@ static void wrong_operations(void) {
     EXPECT_ERROR(MPI_Reduce(one, other, 1, MPI_INT, MPI_OP_NULL, 0, world), MPI_ERR_OP, "op");
     if (!check_is_combray) return;
     // Bits of a floating-point number are no integer (MPI 5.0, section 6.9.2).
-    EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_DOUBLE, MPI_BAND, world), MPI_ERR_OP, "op",
+    EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_DOUBLE, MPI_BAND, world), MPI_ERR_OP,
                  "MPI_BAND", "MPI_DOUBLE");
-    EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_FLOAT, MPI_LXOR, world), MPI_ERR_OP, "op");
+    EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_FLOAT, MPI_LXOR, world), MPI_ERR_OP,
+                 "MPI_LXOR");
     EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_C_DOUBLE_COMPLEX, MPI_MAX, world), MPI_ERR_OP,
-                 "op");
-    EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_INT, MPI_MAXLOC, world), MPI_ERR_OP, "op");
-    EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_2INT, MPI_SUM, world), MPI_ERR_OP, "op");
-    EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_INT, MPI_REPLACE, world), MPI_ERR_OP, "op");
+                 "MPI_MAX");
+    EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_INT, MPI_MAXLOC, world), MPI_ERR_OP,
+                 "MPI_MAXLOC");
+    EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_2INT, MPI_SUM, world), MPI_ERR_OP,
+                 "MPI_SUM");
+    EXPECT_ERROR(MPI_Allreduce(one, other, 1, MPI_INT, MPI_REPLACE, world), MPI_ERR_OP,
+                 "MPI_REPLACE");
     OK(MPI_Op_create(sum_ints, 1, &own));
     stale = own;
     OK(MPI_Op_free(&own));

@@ -47,7 +47,7 @@ static void set_and_get(void) {
     OK(MPI_Info_get_nkeys(copy, &count));
     CHECK_EQ(count, 2);
     if (check_is_combray)
-        EXPECT_ERROR(MPI_Info_get_nthkey(info, 1, key), MPI_ERR_ARG, "n", "1");
+        EXPECT_ERROR(MPI_Info_get_nthkey(info, 1, key), MPI_ERR_INFO_KEY, "n", "1");
     OK(MPI_Info_free(&info));
     OK(MPI_Info_free(&copy));
     CHECK(copy == MPI_INFO_NULL, "null");
@@ -65,11 +65,12 @@ static void limits(void) {
     key[MPI_MAX_INFO_KEY + 5] = 0;
     EXPECT_ERROR(MPI_Info_set(info, key, "x"), MPI_ERR_INFO_KEY, "key");
     EXPECT_ERROR(MPI_Info_set(info, "", "x"), MPI_ERR_INFO_KEY, "key");
-    EXPECT_ERROR(MPI_Info_set(info, NULL, "x"), MPI_ERR_INFO_KEY, "key");
+    EXPECT_ERROR(MPI_Info_set(info, NULL, "x"), check_is_combray ? MPI_ERR_ARG : MPI_ERR_INFO_KEY,
+                 "key");
     value[MPI_MAX_INFO_VAL - 1] = 'v';
     value[MPI_MAX_INFO_VAL + 5] = 0;
     EXPECT_ERROR(MPI_Info_set(info, "k", value), MPI_ERR_INFO_VALUE, "value");
-    EXPECT_ERROR(MPI_Info_set(info, "k", NULL), MPI_ERR_INFO_VALUE, "value");
+    EXPECT_ERROR(MPI_Info_set(info, "k", NULL), MPI_ERR_ARG, "value");
     OK(MPI_Info_free(&info));
 }
 

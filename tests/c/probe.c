@@ -13,7 +13,10 @@ static void probe_then_receive(int bytes, int wild) {
         pattern_fill(buffer, bytes, 4);
         for (int i = 0; i < 3; i++) OK(MPI_Send(buffer, bytes, MPI_BYTE, 1, 4, MPI_COMM_WORLD));
     }
-    if (check_rank != 1) return;
+    if (check_rank != 1) {
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        return;
+    }
     OK(MPI_Probe(source, tag, MPI_COMM_WORLD, &status));
     CHECK_EQ(status.MPI_SOURCE, 0);
     CHECK_EQ(status.MPI_TAG, 4);
@@ -33,6 +36,7 @@ static void probe_then_receive(int bytes, int wild) {
     CHECK_PATTERN(buffer, bytes, 4);
     OK(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
     CHECK(!flag, "a message is left over");
+    OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
 // After a matched probe the same probe finds the next message, and a receive takes the next one.

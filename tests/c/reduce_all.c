@@ -14,7 +14,9 @@ enum { N = 37 };
     X(MPI_LONG, long) X(MPI_UNSIGNED_LONG, unsigned long) X(MPI_LONG_LONG, long long)              \
     X(MPI_UNSIGNED_LONG_LONG, unsigned long long) X(MPI_INT8_T, int8_t) X(MPI_UINT8_T, uint8_t)    \
     X(MPI_INT16_T, int16_t) X(MPI_UINT16_T, uint16_t) X(MPI_INT32_T, int32_t)                      \
-    X(MPI_UINT32_T, uint32_t) X(MPI_INT64_T, int64_t) X(MPI_UINT64_T, uint64_t)                    \
+    X(MPI_UINT32_T, uint32_t) X(MPI_INT64_T, int64_t) X(MPI_UINT64_T, uint64_t)
+// No logical operations on these: they belong to all languages.
+#define ADDRESS_TYPES(X)                                                                           \
     X(MPI_AINT, MPI_Aint) X(MPI_OFFSET, MPI_Offset) X(MPI_COUNT, MPI_Count)
 #define FLOATING_TYPES(X) X(MPI_FLOAT, float) X(MPI_DOUBLE, double) X(MPI_LONG_DOUBLE, long double)
 #define COMPLEX_TYPES(X)                                                                           \
@@ -111,8 +113,10 @@ static int element(int rank, int at) { return (rank * 7 + at * 5 + 3) % 11 % 4; 
     }
 
 INTEGER_TYPES(ARITHMETIC)
+ADDRESS_TYPES(ARITHMETIC)
 FLOATING_TYPES(ARITHMETIC)
 INTEGER_TYPES(BITWISE)
+ADDRESS_TYPES(BITWISE)
 INTEGER_TYPES(LOGICAL)
 LOGICAL(MPI_C_BOOL, bool)
 BITWISE(MPI_BYTE, unsigned char)
@@ -128,8 +132,10 @@ PAIR_TYPES(PAIRS)
 int main(void) {
     check_begin();
     INTEGER_TYPES(CALL_ARITHMETIC)
+    ADDRESS_TYPES(CALL_ARITHMETIC)
     FLOATING_TYPES(CALL_ARITHMETIC)
     INTEGER_TYPES(CALL_BITWISE)
+    ADDRESS_TYPES(CALL_BITWISE)
     INTEGER_TYPES(CALL_LOGICAL)
     logical_MPI_C_BOOL();
     bitwise_MPI_BYTE();

@@ -109,28 +109,28 @@ static void wrong_arguments(void) {
     MPI_Datatype types[2] = {MPI_INT, MPI_DATATYPE_NULL};
     EXPECT_ERROR(MPI_Type_contiguous(-1, MPI_INT, &type), MPI_ERR_COUNT, "count", "-1");
     EXPECT_ERROR(MPI_Type_vector(-2, 1, 1, MPI_INT, &type), MPI_ERR_COUNT, "count", "-2");
-    EXPECT_ERROR(MPI_Type_vector(1, -2, 1, MPI_INT, &type), MPI_ERR_ARG, "blocklength", "-2");
-    EXPECT_ERROR(MPI_Type_indexed(2, lengths, places, MPI_INT, &type), MPI_ERR_ARG, "blocklength",
+    EXPECT_ERROR(MPI_Type_vector(1, -2, 1, MPI_INT, &type), MPI_ERR_ARG, "block length", "-2");
+    EXPECT_ERROR(MPI_Type_indexed(2, lengths, places, MPI_INT, &type), MPI_ERR_ARG, "block length",
                  "-3");
     EXPECT_ERROR(MPI_Type_create_hindexed(2, lengths, bytes, MPI_INT, &type), MPI_ERR_ARG,
-                 "blocklength", "-3");
+                 "block length", "-3");
     EXPECT_ERROR(MPI_Type_create_indexed_block(2, -1, places, MPI_INT, &type), MPI_ERR_ARG,
-                 "blocklength", "-1");
+                 "block length", "-1");
     EXPECT_ERROR(MPI_Type_create_struct(2, (int[]){1, 1}, bytes, types, &type), MPI_ERR_TYPE,
                  "types");
     EXPECT_ERROR(MPI_Type_create_subarray(1, (int[]){4}, (int[]){5}, (int[]){0}, MPI_ORDER_C,
                                           MPI_INT, &type),
-                 MPI_ERR_ARG, "subsizes", "5");
+                 MPI_ERR_ARG, "subsize", "5");
     EXPECT_ERROR(MPI_Type_create_subarray(1, (int[]){4}, (int[]){2}, (int[]){3}, MPI_ORDER_C,
                                           MPI_INT, &type),
-                 MPI_ERR_ARG, "starts", "3");
+                 MPI_ERR_ARG, "start", "3");
     EXPECT_ERROR(MPI_Type_create_subarray(1, (int[]){4}, (int[]){2}, (int[]){1}, 99, MPI_INT, &type),
                  MPI_ERR_ARG, "order", "99");
     type = MPI_INT;
     EXPECT_ERROR(MPI_Type_free(&type), MPI_ERR_TYPE, "datatype", "MPI_INT");
     int integers[1];
     EXPECT_ERROR(MPI_Type_get_contents(MPI_INT, 1, 1, 1, integers, bytes, types), MPI_ERR_TYPE,
-                 "datatype", "MPI_INT");
+                 "MPI_INT");
 }
 
 static void names(void) {
