@@ -1,6 +1,8 @@
 //! Chores of the workspace: `cargo xtask codegen` makes what is generated from the tables of the
 //! MPI ABI, `cargo xtask codegen --check` tells whether it is current.
 
+#![forbid(unsafe_code)]
+
 mod codegen;
 
 use std::process::ExitCode;

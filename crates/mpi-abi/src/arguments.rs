@@ -223,7 +223,7 @@ impl Call {
     /// # Safety
     /// Unless null, `text` points to a string that ends with a zero byte and stays as it is during
     /// the call.
-    pub unsafe fn text<'a>(&'a self, position: usize, text: *const c_char) -> Outcome<&'a [u8]> {
+    pub unsafe fn text(&self, position: usize, text: *const c_char) -> Outcome<&[u8]> {
         if text.is_null() {
             return Err(null(position));
         }
@@ -264,11 +264,7 @@ impl Call {
     ///
     /// # Safety
     /// Unless null, `status` points to a status that stays as it is during the call.
-    pub unsafe fn status<'a>(
-        &'a self,
-        position: usize,
-        status: *const Status,
-    ) -> Outcome<&'a Status> {
+    pub unsafe fn status(&self, position: usize, status: *const Status) -> Outcome<&Status> {
         // SAFETY: the caller vouches for it.
         unsafe { status.as_ref() }.ok_or_else(|| null(position))
     }

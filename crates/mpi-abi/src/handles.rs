@@ -151,7 +151,7 @@ impl<H: Handle, T> Table<H, T> {
 
     /// The handle that [`Table::to_int`] made an integer of. An integer that stands for nothing
     /// becomes a handle that every call refuses.
-    pub fn from_int(&self, integer: c_int) -> H {
+    pub fn of_int(&self, integer: c_int) -> H {
         let invalid = H::from_raw(integer as u32 as usize);
         if integer & INTEGER_MARK == 0 || integer < 0 {
             return invalid;
@@ -283,16 +283,16 @@ mod tests {
         for handle in &handles {
             let integer = table.to_int(*handle);
             assert!(integer >= PREDEFINED_END as c_int);
-            assert_eq!(table.from_int(integer), *handle);
+            assert_eq!(table.of_int(integer), *handle);
         }
         let integer = table.to_int(handles[7]);
         table.forget(handles[7]);
         table.insert(0);
-        assert_eq!(table.get(table.from_int(integer)), None);
-        assert_eq!(table.get(table.from_int(-1)), None);
+        assert_eq!(table.get(table.of_int(integer)), None);
+        assert_eq!(table.get(table.of_int(-1)), None);
         for &(raw, name) in HANDLE_NAMES {
             assert_eq!(table.to_int(Comm(raw)), raw as c_int, "{name}");
-            assert_eq!(table.from_int(raw as c_int), Comm(raw), "{name}");
+            assert_eq!(table.of_int(raw as c_int), Comm(raw), "{name}");
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct Library {
     /// What the program hung on datatypes, predefined ones included.
     pub type_notes: RefCell<HashMap<usize, Rc<TypeNotes>>>,
     /// The handles of Fortran's parameterized datatypes, by kind, precision and range.
-    pub fortran_types: RefCell<HashMap<(u8, Option<i32>, Option<i32>), c::Datatype>>,
+    pub fortran_types: RefCell<HashMap<FortranKind, c::Datatype>>,
     pub error_handlers: Table<c::Errhandler, CountedHandler>,
     pub groups: Table<c::Group, Rc<Group>>,
     pub infos: Table<c::Info, Rc<Info>>,
@@ -58,6 +58,9 @@ pub struct Library {
     /// What Fortran bindings told.
     pub fortran: FortranFacts,
 }
+
+/// A parameterized datatype of Fortran: real, complex or integer; precision; range.
+pub type FortranKind = (u8, Option<i32>, Option<i32>);
 
 /// An error handler of the program, and how many times its handle was given out.
 #[derive(Debug)]

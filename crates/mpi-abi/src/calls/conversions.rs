@@ -17,7 +17,7 @@ macro_rules! conversions {
 
         #[doc = concat!("The `MPI_", stringify!($handle), "` of an integer.")]
         pub fn $from_int(integer: c_int) -> $handle {
-            library().$table.from_int(integer)
+            library().$table.of_int(integer)
         }
     )*};
 }
@@ -43,7 +43,7 @@ macro_rules! predefined_only {
 
         #[doc = concat!("The `MPI_", stringify!($handle), "` of an integer.")]
         pub fn $from_int(integer: c_int) -> $handle {
-            none::<$handle>().from_int(integer)
+            none::<$handle>().of_int(integer)
         }
     )*};
 }

@@ -2,7 +2,7 @@
 //! The functions of [`crate::calls::statuses`].
 
 #![allow(non_snake_case, unused_imports, clippy::too_many_arguments, missing_docs)]
-#![allow(clippy::missing_safety_doc)]
+#![allow(clippy::missing_safety_doc, clippy::redundant_closure)]
 
 use std::ffi::{c_char, c_double, c_int, c_void};
 

@@ -1,0 +1,103 @@
+//! The header mpi.h, as C and C++ compilers see it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+const PROGRAM: &str = r#"
+#include <mpi.h>
+
+/* The macros are plain integers, so that the preprocessor understands them. */
+#if MPI_VERSION < 5 || MPI_ABI_VERSION != 1 || MPI_ANY_TAG != -2 || MPI_ERR_LASTCODE != 16383
+#error "the constants are wrong"
+#endif
+#ifdef MPI_Fint
+#error "the ABI has no MPI_Fint in C"
+#endif
+
+#define CHECK(name, condition) typedef char name[(condition) ? 1 : -1]
+CHECK(status_size, sizeof(MPI_Status) == 32);
+CHECK(count_size, sizeof(MPI_Count) == 8 && sizeof(MPI_Offset) == 8);
+CHECK(aint_size, sizeof(MPI_Aint) == sizeof(void *));
+CHECK(handle_size, sizeof(MPI_Comm) == sizeof(void *));
+
+static MPI_Comm world = MPI_COMM_WORLD;
+static MPI_Datatype types[] = {MPI_INT, MPI_LONG_LONG_INT, MPI_C_COMPLEX};
+
+static void handler(MPI_Comm *comm, int *code, ...) {
+    (void)comm;
+    (void)code;
+}
+
+static int copy(MPI_Comm comm, int keyval, void *state, void *in, void *out, int *flag) {
+    (void)comm; (void)keyval; (void)state;
+    *(void **)out = in;
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+
+int main(int argc, char **argv) {
+    MPI_Errhandler errhandler;
+    int keyval, value = 1;
+    int (*profiled)(const void *, int, MPI_Datatype, int, int, MPI_Comm) = PMPI_Send;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_create_errhandler(handler, &errhandler);
+    MPI_Comm_create_keyval(copy, MPI_COMM_NULL_DELETE_FN, &keyval, NULL);
+    MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &keyval, MPI_BOTTOM);
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, types[0], MPI_SUM, world);
+    profiled(&value, 1, types[1], 0, 0, world);
+    MPI_Pcontrol(1, "more");
+    MPI_Waitall(0, NULL, MPI_STATUSES_IGNORE);
+    return MPI_Finalize();
+}
+"#;
+
+fn compiles(compiler: &str, extension: &str, standard: &str) {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let source = folder.join(format!("header-{compiler}-{standard}.{extension}"));
+    fs::write(&source, format!("#include <stddef.h>{PROGRAM}")).expect("the folder is writable");
+    let output = Command::new(compiler)
+        .arg(format!("-std={standard}"))
+        .args(["-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"])
+        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
+        .arg(&source)
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler}: {error}"));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{compiler} -std={standard}:\n{told}");
+}
+
+#[test]
+fn c_programs_compile() {
+    compiles("gcc", "c", "c99");
+    compiles("gcc", "c", "c11");
+}
+
+#[test]
+fn cpp_programs_compile() {
+    compiles("g++", "cpp", "c++11");
+    compiles("g++", "cpp", "c++17");
+}
+
+#[test]
+fn every_function_of_the_table_is_declared_and_exported_with_its_twin() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect("it is committed");
+    let table = read("abi/functions.tsv");
+    let names: Vec<&str> =
+        table.lines().skip(1).filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(names.len(), 664);
+    let header = read("include/mpi.h");
+    let folder = fs::read_dir(root.join("src/generated")).expect("it exists");
+    let entries: String = folder
+        .map(|entry| fs::read_to_string(entry.expect("it lists").path()).expect("it is text"))
+        .collect();
+    for name in names {
+        for prefix in ["", "P"] {
+            assert!(header.contains(&format!(" {prefix}{name}(")), "{prefix}{name}");
+            let exported =
+                format!("\n#[unsafe(no_mangle)]\nunsafe extern \"C\" fn {prefix}{name}(");
+            assert_eq!(entries.matches(&exported).count(), 1, "{prefix}{name}");
+        }
+    }
+}
