@@ -45,7 +45,8 @@ impl ReentrantLock {
         if self.holder.load(Ordering::Relaxed) != own {
             return pause();
         }
-        let depth = self.depth.load(Ordering::Relaxed);
+        // The next holder begins at zero.
+        let depth = self.depth.swap(0, Ordering::Relaxed);
         self.release();
         pause();
         self.acquire(own);
@@ -105,7 +106,8 @@ mod tests {
                         inside.fetch_sub(1, Ordering::SeqCst);
                         lock.unlock();
                         if turn % 10 == 0 {
-                            lock.without(std::thread::yield_now);
+                            let nap = std::time::Duration::from_micros(10);
+                            lock.without(|| std::thread::sleep(nap));
                         }
                         total.fetch_add(1, Ordering::SeqCst);
                         lock.unlock();
