@@ -1,6 +1,14 @@
-//! Gives the shared library its name.
+//! Gives the shared library its name, and leaves it with no need for any library but libc.
+
+use std::path::PathBuf;
+use std::{env, fs};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpi_abi.so.1");
+    // Rust's standard library asks for the shared libgcc_s, for unwinding. The same code exists as
+    // an archive; a linker script of that name, found first, puts the archive in its place.
+    let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(folder.join("libgcc_s.so"), "INPUT(-lgcc_eh -lgcc)\n").expect("OUT_DIR is writable");
+    println!("cargo:rustc-link-search=native={}", folder.display());
 }
