@@ -34,7 +34,7 @@ pub struct Shm {
 }
 
 /// The longest packet, in bytes.
-const PACKET_BYTES_MAX: usize = 32 << 10;
+const PACKET_BYTES_MAX: usize = 16 << 10;
 
 /// Packets handed on per poll at most, so that other rails get their turn.
 const PACKETS_PER_POLL_MAX: usize = 64;

@@ -1,7 +1,7 @@
 //! From packets to messages.
 
 use base::{ContextId, GateId, RemoteMemory, limits};
-use wire::{Envelope, FlowLabel, Malformed, Record, Records};
+use wire::{Envelope, FlowLabel, LoneMessage, Malformed, Record, Records};
 
 use crate::engine::{Engine, Fetch};
 use crate::flow::{ContextSlot, InFlow};
@@ -33,6 +33,39 @@ impl Engine {
     /// ours. What stood before the error has been taken.
     #[inline]
     pub fn handle_packet(&mut self, gate: GateId, packet: &[u8]) -> Result<(), Malformed> {
+        if let Some(message) = LoneMessage::parse(packet)
+            && self.handle_lone(gate, &message)
+        {
+            return Ok(());
+        }
+        self.handle_records(gate, packet)
+    }
+
+    /// The short way of a lone short message that is next in its flow and whose receive is posted;
+    /// false, and nothing has happened, if it is not.
+    #[inline]
+    fn handle_lone(&mut self, gate: GateId, message: &LoneMessage<'_>) -> bool {
+        let &LoneMessage { flow, tag, sequence, payload } = message;
+        let Ok(flow) = self.agreed_flow(gate, flow) else { return false };
+        let state = &mut self.in_flows[flow];
+        if state.sequence != sequence || !state.early.is_empty() {
+            return false;
+        }
+        let (source, slot) = (state.source, state.context);
+        let matching = &mut self.contexts[slot.0].matching;
+        let Some(index) = matching.match_posted(&mut self.requests, source, tag) else {
+            return false;
+        };
+        state.sequence = sequence.wrapping_add(1);
+        let receive = &mut self.requests[index];
+        receive.met(gate, source, tag);
+        receive.take_whole(payload);
+        self.complete(index);
+        self.owe_credit(gate, payload.len());
+        true
+    }
+
+    fn handle_records(&mut self, gate: GateId, packet: &[u8]) -> Result<(), Malformed> {
         for record in Records::new(packet) {
             self.handle_record(gate, record?)?;
         }
@@ -56,7 +89,6 @@ impl Engine {
         }
     }
 
-    #[inline]
     fn handle_record(&mut self, gate: GateId, record: Record<'_>) -> Result<(), Malformed> {
         match record {
             Record::Message { envelope, .. } | Record::Announce { envelope, .. } => {
@@ -66,7 +98,6 @@ impl Engine {
         }
     }
 
-    #[inline]
     fn handle_message(
         &mut self,
         gate: GateId,
@@ -151,7 +182,6 @@ impl Engine {
         }
     }
 
-    #[inline]
     fn deliver(&mut self, arrival: Arrival<'_>) {
         let matching = &mut self.contexts[arrival.context.0].matching;
         match matching.match_posted(&mut self.requests, arrival.source, arrival.tag) {
@@ -161,18 +191,12 @@ impl Engine {
     }
 
     /// Gives a message to the receive that it matched.
-    #[inline]
     fn fill(&mut self, index: u32, arrival: &Arrival<'_>) {
         let receive = &mut self.requests[index];
-        receive.source = arrival.source;
-        receive.tag = arrival.tag;
-        receive.gate = arrival.gate;
+        receive.met(arrival.gate, arrival.source, arrival.tag);
         match arrival.body {
             Body::Eager { data, synchronous } => {
-                receive.expected = data.len() as u64;
-                let fitting = data.len().min(receive.buffer.len());
-                receive.buffer.write(0, &data[..fitting]);
-                receive.bytes = fitting as u64;
+                receive.take_whole(data);
                 self.complete(index);
                 self.owe_credit(arrival.gate, data.len());
                 if let Some(request) = synchronous {

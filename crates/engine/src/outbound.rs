@@ -206,7 +206,7 @@ impl Engine {
             true
         });
         let count = u32::try_from(runs.len()).ok()?;
-        let runs: &[[u64; 2]] = request.exposed_runs.insert(runs.into_boxed_slice());
+        let runs = request.exposed_runs.insert(Box::new(runs));
         Some(RemoteMemory { runs: count, address: runs.as_ptr().addr() as u64 })
     }
 }

@@ -104,7 +104,7 @@ pub(crate) struct Request {
     pub links: Links,
     /// Sends: the table of runs that the receiver reads when the data is not contiguous, each as
     /// address and length; kept here until the request is complete.
-    pub exposed_runs: Option<Box<[[u64; 2]]>>,
+    pub exposed_runs: Option<Box<Vec<[u64; 2]>>>,
 }
 
 pub(crate) const ANY_SOURCE: u32 = u32::MAX;
@@ -135,6 +135,23 @@ impl Request {
 
     pub(crate) fn is_wild(&self) -> bool {
         self.source == ANY_SOURCE || self.tag == ANY_TAG
+    }
+
+    /// Receives: notes the message that was matched.
+    #[inline]
+    pub(crate) fn met(&mut self, gate: GateId, source: u32, tag: i32) {
+        self.gate = gate;
+        self.source = source;
+        self.tag = tag;
+    }
+
+    /// Receives: takes all data of the matched message at once.
+    #[inline]
+    pub(crate) fn take_whole(&mut self, data: &[u8]) {
+        self.expected = data.len() as u64;
+        let fitting = data.len().min(self.buffer.len());
+        self.buffer.write(0, &data[..fitting]);
+        self.bytes = fitting as u64;
     }
 
     /// Receives: how many bytes of the matched message are to be delivered.
@@ -200,9 +217,11 @@ impl Requests {
         let request = &mut self.slab[index];
         debug_assert!(request.state != State::Complete, "completed twice");
         request.state = State::Complete;
-        request.exposed_runs = None;
+        if request.exposed_runs.is_some() {
+            request.exposed_runs = None;
+        }
         if request.detached {
-            self.slab.remove(index);
+            self.slab.discard(index);
         }
     }
 
@@ -214,7 +233,7 @@ impl Requests {
             return None;
         }
         let outcome = request.outcome();
-        self.slab.remove(id.0.index);
+        self.slab.discard(id.0.index);
         Some(outcome)
     }
 
@@ -226,7 +245,7 @@ impl Requests {
     pub(crate) fn detach(&mut self, id: RequestId) {
         let Some(request) = self.slab.get_mut(id.0) else { return };
         if request.state == State::Complete {
-            self.slab.remove(id.0.index);
+            self.slab.discard(id.0.index);
         } else {
             request.detached = true;
         }
@@ -250,5 +269,15 @@ impl std::ops::IndexMut<u32> for Requests {
     #[inline]
     fn index_mut(&mut self, index: u32) -> &mut Request {
         &mut self.slab[index]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_takes_two_cache_lines() {
+        assert!(size_of::<Request>() <= 128, "{}", size_of::<Request>());
     }
 }

@@ -61,6 +61,16 @@ impl<T> Slab<T> {
         value
     }
 
+    /// As [`remove`](Self::remove), for values that nobody wants: they are dropped in place.
+    #[inline]
+    pub(crate) fn discard(&mut self, index: u32) {
+        let place = &mut self.places[index as usize];
+        debug_assert!(place.value.is_some(), "the place is taken");
+        place.value = None;
+        place.generation = place.generation.wrapping_add(1).max(1);
+        self.free.push(index);
+    }
+
     #[inline]
     pub(crate) fn get(&self, key: Key) -> Option<&T> {
         let place = self.places.get(key.index as usize)?;

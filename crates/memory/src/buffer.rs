@@ -50,20 +50,34 @@ pub trait Layout: Send + Sync + fmt::Debug {
 
 /// The memory of one message, to be read when it is sent and written when it is received.
 ///
-/// Offsets are packed offsets; [`Buffer::len`] is the number of bytes of data.
+/// Offsets are packed offsets; [`Buffer::len`] is the number of bytes of data. The common case, one
+/// run of the program's own memory, is kept small: requests hold a buffer each.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     memory: Memory,
-    length: usize,
+    rare: Option<Box<Rare>>,
+}
+
+/// What buffers have that are not one run of the program's memory.
+#[derive(Clone, Debug)]
+struct Rare {
     shape: Option<Shape>,
     /// Keeps memory of our own alive; the program's memory is kept by the program.
-    _owner: Option<Arc<Scratch>>,
+    owner: Option<Arc<Scratch>>,
 }
 
 #[derive(Clone, Debug)]
 struct Shape {
     layout: Arc<dyn Layout>,
     count: usize,
+    length: usize,
+}
+
+impl Shape {
+    fn new(layout: Arc<dyn Layout>, count: usize) -> Self {
+        let length = layout.size() * count;
+        Self { layout, count, length }
+    }
 }
 
 // SAFETY: a buffer is a bounded pointer whose constructor vouched that nobody else touches the
@@ -79,7 +93,7 @@ impl Buffer {
     pub unsafe fn contiguous(base: *mut u8, length: usize) -> Self {
         // SAFETY: passed on to the caller.
         let memory = unsafe { Memory::new(base, 0, length as isize) };
-        Self { memory, length, shape: None, _owner: None }
+        Self { memory, rare: None }
     }
 
     /// `count` elements of `layout` around `base`.
@@ -91,8 +105,7 @@ impl Buffer {
         let (low, high) = layout.bounds(count);
         // SAFETY: passed on to the caller.
         let memory = unsafe { Memory::new(base, low, high) };
-        let length = layout.size() * count;
-        Self { memory, length, shape: Some(Shape { layout, count }), _owner: None }
+        Self::with(memory, Some(Shape::new(layout, count)), None)
     }
 
     /// A buffer without bytes.
@@ -106,8 +119,7 @@ impl Buffer {
     /// # Panics
     /// If the range leaves the memory.
     pub fn of_scratch(scratch: &Arc<Scratch>, offset: usize, length: usize) -> Self {
-        let memory = scratch.memory(offset, length);
-        Self { memory, length, shape: None, _owner: Some(Arc::clone(scratch)) }
+        Self::with(scratch.memory(offset, length), None, Some(Arc::clone(scratch)))
     }
 
     /// `count` elements of `layout` around the byte `origin` of memory of our own.
@@ -122,9 +134,7 @@ impl Buffer {
     ) -> Self {
         let (low, high) = layout.bounds(count);
         let memory = scratch.memory_around(origin, low, high);
-        let length = layout.size() * count;
-        let shape = Some(Shape { layout, count });
-        Self { memory, length, shape, _owner: Some(Arc::clone(scratch)) }
+        Self::with(memory, Some(Shape::new(layout, count)), Some(Arc::clone(scratch)))
     }
 
     /// The `length` bytes at `displacement` from the base, in the same memory.
@@ -133,8 +143,7 @@ impl Buffer {
     /// If they leave the memory.
     #[inline]
     pub fn contiguous_part(&self, displacement: isize, length: usize) -> Self {
-        let memory = self.memory.part(displacement, 0, length as isize);
-        Self { memory, length, shape: None, _owner: self._owner.clone() }
+        Self::with(self.memory.part(displacement, 0, length as isize), None, self.owner())
     }
 
     /// `count` elements of `layout` around the byte at `displacement` from the base, in the same
@@ -150,8 +159,24 @@ impl Buffer {
     ) -> Self {
         let (low, high) = layout.bounds(count);
         let memory = self.memory.part(displacement, low, high);
-        let length = layout.size() * count;
-        Self { memory, length, shape: Some(Shape { layout, count }), _owner: self._owner.clone() }
+        Self::with(memory, Some(Shape::new(layout, count)), self.owner())
+    }
+
+    #[inline]
+    fn with(memory: Memory, shape: Option<Shape>, owner: Option<Arc<Scratch>>) -> Self {
+        let plain = shape.is_none() && owner.is_none();
+        let rare = if plain { None } else { Some(Box::new(Rare { shape, owner })) };
+        Self { memory, rare }
+    }
+
+    #[inline]
+    fn owner(&self) -> Option<Arc<Scratch>> {
+        self.rare.as_ref().and_then(|rare| rare.owner.clone())
+    }
+
+    #[inline]
+    fn shape(&self) -> Option<&Shape> {
+        self.rare.as_ref().and_then(|rare| rare.shape.as_ref())
     }
 
     /// The address of displacement 0: what the program gave as the address of the buffer.
@@ -162,30 +187,30 @@ impl Buffer {
     /// Bytes of data.
     #[inline]
     pub fn len(&self) -> usize {
-        self.length
+        self.shape().map_or_else(|| self.memory.len(), |shape| shape.length)
     }
 
     /// Whether there is no data at all.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.len() == 0
     }
 
     /// Whether all data lies in one run.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        self.shape.is_none()
+        self.shape().is_none()
     }
 
     /// How many runs of bytes the data lies in (an upper bound).
     pub fn segment_count(&self) -> usize {
-        self.shape.as_ref().map_or(1, |shape| shape.layout.segment_count(shape.count))
+        self.shape().map_or(1, |shape| shape.layout.segment_count(shape.count))
     }
 
     /// Reads the packed bytes `offset .. offset + out.len()`.
     #[inline]
     pub fn read(&self, offset: usize, out: &mut [u8]) {
-        match &self.shape {
+        match self.shape() {
             None => self.memory.read(offset as isize, out),
             Some(shape) => shape.layout.pack(&self.memory, shape.count, offset, out),
         }
@@ -194,7 +219,7 @@ impl Buffer {
     /// Writes `data` to the packed bytes `offset .. offset + data.len()`.
     #[inline]
     pub fn write(&self, offset: usize, data: &[u8]) {
-        match &self.shape {
+        match self.shape() {
             None => self.memory.write(offset as isize, data),
             Some(shape) => shape.layout.unpack(&self.memory, shape.count, offset, data),
         }
@@ -206,7 +231,7 @@ impl Buffer {
         if length == 0 {
             return;
         }
-        match &self.shape {
+        match self.shape() {
             None => {
                 each(self.memory.address(offset as isize), length);
             }
@@ -222,8 +247,8 @@ impl Buffer {
     /// Copies all data to `to`, which may be laid out otherwise, and returns how many bytes were
     /// copied: the shorter of the two lengths.
     pub fn copy_to(&self, to: &Buffer) -> usize {
-        let length = self.length.min(to.length);
-        match (&self.shape, &to.shape) {
+        let length = self.len().min(to.len());
+        match (self.shape(), to.shape()) {
             (None, None) => self.memory.copy_to(0, &to.memory, 0, length),
             _ => {
                 let mut piece = [0; COPY_PIECE_BYTES];
@@ -242,3 +267,13 @@ impl Buffer {
 
 /// Copies between two layouts go through a piece of the stack of this size, in bytes.
 const COPY_PIECE_BYTES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_half_a_cache_line() {
+        assert_eq!(size_of::<Buffer>(), 32);
+    }
+}

@@ -59,6 +59,17 @@ impl Memory {
         Self { base: self.base.wrapping_offset(displacement), low, high: high.max(low) }
     }
 
+    /// How many bytes the range has.
+    #[inline]
+    pub fn len(&self) -> usize {
+        (self.high - self.low) as usize
+    }
+
+    /// Whether the range is empty.
+    pub fn is_empty(&self) -> bool {
+        self.low == self.high
+    }
+
     /// The address at `displacement`.
     pub fn address(&self, displacement: isize) -> usize {
         self.base.wrapping_offset(displacement) as usize

@@ -64,3 +64,10 @@ impl From<Error> for Failure {
         Self(Box::new(Reason::Operation(error)))
     }
 }
+
+impl From<Box<Error>> for Failure {
+    #[cold]
+    fn from(error: Box<Error>) -> Self {
+        (*error).into()
+    }
+}

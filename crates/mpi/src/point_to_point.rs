@@ -88,8 +88,7 @@ impl Process {
         };
         let submitted = self.runtime().send(send);
         if let Some(id) = submitted {
-            self.wait_until(&mut |process| process.is_complete(id));
-            self.runtime().take(id);
+            self.wait_for(id);
         }
         Ok(())
     }
@@ -108,11 +107,11 @@ impl Process {
         buffer: Buffer,
     ) -> Result<Request> {
         let Destination::Rank(peer) = destination else {
-            return Ok(Request::Done(Status::EMPTY));
+            return Ok(Request::Done);
         };
         if mode == SendMode::Buffered {
             self.send_buffered(communicator, peer, tag, &buffer)?;
-            return Ok(Request::Done(Status::EMPTY));
+            return Ok(Request::Done);
         }
         let send = Send {
             gate: communicator.checked_gate(peer)?,
@@ -123,7 +122,7 @@ impl Process {
             buffer,
         };
         Ok(match self.runtime().send(send) {
-            None => Request::Done(Status::EMPTY),
+            None => Request::Done,
             Some(id) => transfer(id, false, communicator),
         })
     }
@@ -146,9 +145,7 @@ impl Process {
         };
         let context = communicator.point_to_point_context();
         let id = self.runtime().receive(Receive { context, source, tag, buffer });
-        self.wait_until(&mut |process| process.is_complete(id));
-        let outcome = self.runtime().take(id);
-        Ok(outcome.map_or(Status::EMPTY, Status::of_receive))
+        Ok(Status::of_receive(self.wait_for(id)))
     }
 
     /// Begins to receive a message.
@@ -164,7 +161,7 @@ impl Process {
         buffer: Buffer,
     ) -> Result<Request> {
         let Some(source) = checked_source(communicator, source)? else {
-            return Ok(Request::Done(Status::OF_NULL));
+            return Ok(Request::OfNull);
         };
         let context = communicator.point_to_point_context();
         let id = self.runtime().receive(Receive { context, source, tag, buffer });
@@ -304,7 +301,7 @@ impl Process {
         let Message { id, communicator } = message;
         let id = id.and_then(|id| self.runtime().receive_message(id, buffer));
         match id {
-            None => Request::Done(Status::OF_NULL),
+            None => Request::OfNull,
             Some(id) => transfer(id, true, &communicator),
         }
     }

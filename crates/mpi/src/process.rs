@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use base::{ContextId, Error, ErrorClass, GateId, Result};
 use driver::Doorbell;
-use engine::{ContextSlot, Problem, Receive, RequestId, Send};
+use engine::{ContextSlot, Outcome, Problem, Receive, RequestId, Send};
 use launch::Job;
 use memory::Buffer;
 use runtime::Runtime;
@@ -45,6 +45,8 @@ struct Started {
     rank: u32,
     size: u32,
     crowded: bool,
+    /// How often a wait looks before it takes to patience.
+    looks: u32,
     contexts: Rc<Contexts>,
     world: OnceCell<Rc<Communicator>>,
     alone: OnceCell<Rc<Communicator>>,
@@ -98,6 +100,7 @@ impl Process {
             rank,
             size,
             crowded,
+            looks: if crowded { 2 } else { LOOKS },
             contexts: Rc::new(Contexts::new(rank)),
             world: OnceCell::new(),
             alone: OnceCell::new(),
@@ -292,6 +295,23 @@ impl Process {
         active
     }
 
+    /// Waits for a request of the engine and takes its outcome.
+    #[inline]
+    pub(crate) fn wait_for(&self, id: RequestId) -> Outcome {
+        if self.level.get() != ThreadLevel::Multiple {
+            // What is awaited is often here, or comes at once: look without letting go.
+            let mut runtime = self.runtime();
+            for _ in 0..self.started().looks {
+                if let Some(outcome) = runtime.take(id) {
+                    return outcome;
+                }
+                runtime.progress();
+            }
+        }
+        self.wait_until(&mut |process| process.is_complete(id));
+        self.runtime().take(id).expect("the request is complete")
+    }
+
     /// Makes progress until `done`, which is asked after each round.
     #[inline]
     pub fn wait_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
@@ -347,6 +367,9 @@ impl Process {
         }
     }
 }
+
+/// Looks of a wait before it takes to patience, where there is a core for each process.
+const LOOKS: u32 = 1000;
 
 /// What a problem of the engine is called here.
 pub(crate) fn error_of(problem: Problem) -> Error {

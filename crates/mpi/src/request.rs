@@ -16,8 +16,10 @@ use crate::status::Status;
 pub enum Request {
     /// A send or receive underway.
     Transfer(Transfer),
-    /// Complete from the beginning, or since its status was fetched.
-    Done(Status),
+    /// Complete from the beginning, or since its status was taken: with the empty status.
+    Done,
+    /// A receive from no process.
+    OfNull,
     /// A persistent send or receive (section 3.9), active or not.
     Persistent(Box<Persistent>),
 }
@@ -62,7 +64,7 @@ impl Request {
         match self {
             Request::Transfer(transfer) => Some(&transfer.communicator),
             Request::Persistent(persistent) => Some(&persistent.communicator),
-            Request::Done(_) => None,
+            Request::Done | Request::OfNull => None,
         }
     }
 }
@@ -73,7 +75,7 @@ impl Process {
     pub fn is_ready(&self, request: &Request) -> bool {
         match request {
             Request::Transfer(transfer) => self.is_complete(transfer.id),
-            Request::Done(_) => true,
+            Request::Done | Request::OfNull => true,
             Request::Persistent(persistent) => {
                 persistent.active.as_ref().is_none_or(|active| self.is_ready(active))
             }
@@ -85,11 +87,12 @@ impl Process {
     #[inline]
     pub fn wait(&self, request: &mut Request) -> Status {
         if let Request::Transfer(transfer) = request {
-            let id = transfer.id;
-            self.wait_until(&mut |process| process.is_complete(id));
-        } else {
-            self.wait_until(&mut |process| process.is_ready(request));
+            let outcome = self.wait_for(transfer.id);
+            let status = status_of(transfer, outcome);
+            *request = Request::Done;
+            return status;
         }
+        self.wait_until(&mut |process| process.is_ready(request));
         self.take_status(request)
     }
 
@@ -116,10 +119,11 @@ impl Process {
             Request::Transfer(transfer) => {
                 let outcome = self.runtime().take(transfer.id).expect("the request is complete");
                 let status = status_of(transfer, outcome);
-                *request = Request::Done(Status::EMPTY);
+                *request = Request::Done;
                 status
             }
-            Request::Done(status) => std::mem::replace(status, Status::EMPTY),
+            Request::Done => Status::EMPTY,
+            Request::OfNull => Status::OF_NULL,
             Request::Persistent(persistent) => match persistent.active.take() {
                 None => Status::EMPTY,
                 Some(mut active) => self.take_status(&mut active),
@@ -135,7 +139,8 @@ impl Process {
                 let outcome = self.runtime().outcome(transfer.id)?;
                 Some(status_of(transfer, outcome))
             }
-            Request::Done(status) => Some(status.clone()),
+            Request::Done => Some(Status::EMPTY),
+            Request::OfNull => Some(Status::OF_NULL),
             Request::Persistent(persistent) => match &persistent.active {
                 None => Some(Status::EMPTY),
                 Some(active) => self.status(active),
@@ -147,7 +152,7 @@ impl Process {
     pub fn free_request(&self, request: Request) {
         match request {
             Request::Transfer(transfer) => self.runtime().detach(transfer.id),
-            Request::Done(_) => {}
+            Request::Done | Request::OfNull => {}
             Request::Persistent(persistent) => {
                 if let Some(active) = persistent.active {
                     self.free_request(active);
@@ -163,7 +168,7 @@ impl Process {
     pub fn cancel(&self, request: &mut Request) -> Result<()> {
         match request {
             Request::Transfer(transfer) => self.runtime().cancel(transfer.id),
-            Request::Done(_) => {}
+            Request::Done | Request::OfNull => {}
             Request::Persistent(persistent) => match &mut persistent.active {
                 Some(active) => return self.cancel(active),
                 None => {

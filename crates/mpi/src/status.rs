@@ -18,7 +18,7 @@ pub struct Status {
     /// Whether the operation was cancelled.
     pub cancelled: bool,
     /// What went wrong.
-    pub error: Option<Error>,
+    pub error: Option<Box<Error>>,
 }
 
 impl Status {
@@ -34,7 +34,13 @@ impl Status {
     pub(crate) fn of_receive(outcome: Outcome) -> Self {
         let Outcome { source, tag, bytes, cancelled, problem } = outcome;
         let (source, tag) = (Source::Rank(source), Some(tag));
-        Self { source, tag, bytes, cancelled, error: problem.map(error_of) }
+        Self {
+            source,
+            tag,
+            bytes,
+            cancelled,
+            error: problem.map(|problem| Box::new(error_of(problem))),
+        }
     }
 
     pub(crate) fn of_send(outcome: Outcome) -> Self {

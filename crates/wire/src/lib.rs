@@ -13,7 +13,7 @@
 mod layout;
 mod record;
 
-pub use record::{Envelope, FlowLabel, Malformed, Record, Records, message_header};
+pub use record::{Envelope, FlowLabel, LoneMessage, Malformed, Record, Records, message_header};
 
 /// The version of this format; peers must agree on it before the first packet.
 pub const VERSION: u32 = 1;

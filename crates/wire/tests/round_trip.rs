@@ -68,6 +68,14 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_panic(packet in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let lone = wire::LoneMessage::parse(&packet);
+        let first = Records::new(&packet).next();
+        // The short way and the long way see the same.
+        if let Some(wire::LoneMessage { flow, tag, sequence, payload }) = lone {
+            let envelope = Envelope { flow: FlowLabel::Agreed(flow), tag, sequence };
+            let record = Record::Message { envelope, synchronous: None, payload };
+            prop_assert_eq!(first, Some(Ok(record)));
+        }
         for record in Records::new(&packet) {
             let _ = record;
         }
@@ -92,5 +100,8 @@ proptest! {
         let mut short = [0; 16];
         wire::message_header(&mut short, flow, tag, sequence, payload.len());
         prop_assert_eq!(&short, &general[..16]);
+        let lone = wire::LoneMessage::parse(&general);
+        prop_assert_eq!(lone, Some(wire::LoneMessage { flow, tag, sequence, payload }));
+        prop_assert_eq!(wire::LoneMessage::parse(&general[..16]), None);
     }
 }

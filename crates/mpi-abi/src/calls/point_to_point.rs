@@ -260,7 +260,7 @@ pub fn imrecv(
 ) -> Outcome<()> {
     let (work, communicator) = match take_message(call, message)? {
         Some((taken, comm)) => (call.library.process.ireceive_message(taken, buf), comm),
-        None => (mpi::Request::Done(mpi::Status::OF_NULL), crate::c::Comm(0)),
+        None => (mpi::Request::OfNull, crate::c::Comm(0)),
     };
     let pending = PendingRequest { communicator, work: Pending::One(work) };
     request.set(call.library.requests.insert(pending));
