@@ -133,6 +133,19 @@ impl<H: Handle, T> Table<H, T> {
         }
     }
 
+    /// Drops an object where it lies, and frees its place.
+    #[inline]
+    pub fn remove(&self, handle: H) {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let Some(place) = state.places.get_mut(index(handle)) else { return };
+        if place.generation == generation(handle) {
+            place.content = Content::Free { next: state.free };
+            place.generation = place.generation.wrapping_add(1).max(1);
+            state.free = Some(index(handle) as u32);
+        }
+    }
+
     /// Whether the handle names an object that was taken out for a while.
     pub fn is_away(&self, handle: H) -> bool {
         let mut state = self.state.borrow_mut();

@@ -48,18 +48,6 @@ impl Pending {
         }
     }
 
-    /// Waits for it and takes its status.
-    #[inline]
-    fn wait(&mut self, process: &Process) -> Status {
-        match self {
-            Pending::One(request) => process.wait(request),
-            Pending::Both { send, receive } => {
-                process.wait(send);
-                process.wait(receive)
-            }
-        }
-    }
-
     /// Takes its status, as it is complete.
     #[inline]
     fn take_status(&mut self, process: &Process) -> Status {
@@ -94,18 +82,20 @@ impl Pending {
     }
 }
 
+#[inline]
 pub fn wait(call: &Call, request: Out<Request>, status: OutStatus) -> Outcome<()> {
     let handle = request.value();
     if handle == MPI_REQUEST_NULL {
         status.set(to_c(&Status::EMPTY));
         return Ok(());
     }
-    let mut pending = take(call, 1, handle)?;
-    let result = pending.work.wait(&call.library.process);
-    request.set(settle(call, handle, pending));
+    await_one(call, 1, handle)?;
+    let (result, left) = finish(call, handle);
+    request.set(left);
     report_status(result, status)
 }
 
+#[inline]
 pub fn test(
     call: &Call,
     request: Out<Request>,
@@ -118,18 +108,15 @@ pub fn test(
         status.set(to_c(&Status::EMPTY));
         return Ok(());
     }
-    let process = &call.library.process;
-    let mut pending = take(call, 1, handle)?;
-    if !pending.work.is_ready(process) {
-        process.progress();
-        if !pending.work.is_ready(process) {
-            call.library.requests.put_back(handle, pending);
+    if !look_at(call, 1, handle)? {
+        call.library.process.progress();
+        if !is_ready(call, handle) {
             flag.set_flag(false);
             return Ok(());
         }
     }
-    let result = pending.work.take_status(process);
-    request.set(settle(call, handle, pending));
+    let (result, left) = finish(call, handle);
+    request.set(left);
     report_status(result, status)
 }
 
@@ -222,16 +209,50 @@ fn unusable(call: &Call, position: usize, handle: Request) -> Failure {
     invalid(position, handle)
 }
 
-/// After a request was completed: a persistent one goes back, another one is gone. What the
-/// program's variable becomes.
+/// Whether a request is complete or inactive; errors from here on go to its communicator.
 #[inline]
-fn settle(call: &Call, handle: Request, pending: PendingRequest) -> Request {
-    if pending.work.is_persistent() {
-        call.library.requests.put_back(handle, pending);
-        return handle;
+fn look_at(call: &Call, position: usize, handle: Request) -> Outcome<bool> {
+    let process = &call.library.process;
+    let found = call.library.requests.with(handle, |pending| {
+        call.blame(pending.communicator.0);
+        pending.work.is_ready(process)
+    });
+    found.ok_or_else(|| unusable(call, position, handle))
+}
+
+/// Whether a request is complete, inactive or gone, as when another thread completed it.
+#[inline]
+fn is_ready(call: &Call, handle: Request) -> bool {
+    let process = &call.library.process;
+    let found = call.library.requests.with(handle, |pending| pending.work.is_ready(process));
+    found.unwrap_or(true)
+}
+
+/// Waits until a request is complete; it stays in its place, which other calls may look at.
+#[inline]
+fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
+    if !look_at(call, position, handle)? {
+        call.library.process.wait_until(&mut |_| is_ready(call, handle));
     }
-    call.library.requests.forget(handle);
-    MPI_REQUEST_NULL
+    Ok(())
+}
+
+/// Takes the status of a request that is complete. A persistent one becomes inactive, another one
+/// is gone; what the program's variable becomes.
+#[inline]
+fn finish(call: &Call, handle: Request) -> (Status, Request) {
+    let process = &call.library.process;
+    let table = &call.library.requests;
+    let taken = table
+        .with(handle, |pending| (pending.work.take_status(process), pending.work.is_persistent()));
+    match taken {
+        Some((status, true)) => (status, handle),
+        Some((status, false)) => {
+            table.remove(handle);
+            (status, MPI_REQUEST_NULL)
+        }
+        None => (Status::EMPTY, MPI_REQUEST_NULL),
+    }
 }
 
 /// The status of a request if it is complete, null or inactive; it stays as it is.

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use mpi::Status;
 
-use super::{peek, settle, take, unusable};
+use super::{await_one, finish, peek, unusable};
 use crate::arguments::{HandleList, Out, OutHandles, OutIntegers, OutStatus, OutStatuses};
 use crate::c::Request;
 use crate::entry::Call;
@@ -41,9 +41,9 @@ pub fn waitall(
             report.tell(index, Status::EMPTY);
             continue;
         }
-        let mut pending = take(call, POSITION, *handle)?;
-        let status = pending.work.wait(&call.library.process);
-        *handle = settle(call, *handle, pending);
+        await_one(call, POSITION, *handle)?;
+        let (status, left) = finish(call, *handle);
+        *handle = left;
         report.tell(index, status);
     }
     report.outcome(count)
@@ -70,7 +70,7 @@ pub fn testall(
     }
     let mut report = Report::new(call, statuses);
     for (index, handle) in handles.iter_mut().enumerate() {
-        report.tell(index, complete(call, handle)?);
+        report.tell(index, complete(call, handle));
     }
     report.outcome(count)
 }
@@ -266,7 +266,7 @@ fn finish_any(
         }
         Found::At(index) => {
             indx.set(index as c_int);
-            report_status(complete(call, &mut handles[index])?, status)
+            report_status(complete(call, &mut handles[index]), status)
         }
     }
 }
@@ -284,7 +284,7 @@ fn finish_some(
     };
     let mut report = Report::new(call, statuses);
     for (position, index) in ready.iter().enumerate() {
-        report.tell(position, complete(call, &mut handles[*index])?);
+        report.tell(position, complete(call, &mut handles[*index]));
     }
     outcount.set(ready.len() as c_int);
     // SAFETY: the program vouches for as many indices as requests.
@@ -293,14 +293,13 @@ fn finish_some(
 }
 
 /// Takes the status of a request that is complete, null or inactive.
-fn complete(call: &Call, handle: &mut Request) -> Outcome<Status> {
+fn complete(call: &Call, handle: &mut Request) -> Status {
     if *handle == MPI_REQUEST_NULL {
-        return Ok(Status::EMPTY);
+        return Status::EMPTY;
     }
-    let mut pending = take(call, POSITION, *handle)?;
-    let status = pending.work.take_status(&call.library.process);
-    *handle = settle(call, *handle, pending);
-    Ok(status)
+    let (status, left) = finish(call, *handle);
+    *handle = left;
+    status
 }
 
 fn state(call: &Call, handle: Request) -> State {
