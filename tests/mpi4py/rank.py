@@ -17,7 +17,7 @@ import traceback
 import unittest
 
 # After this many seconds in one test each process prints where it is; then the runner ends the job.
-STACK_AFTER_SECONDS = 25
+STACK_AFTER_SECONDS = 20
 
 
 class Recorder(unittest.TestResult):
