@@ -90,22 +90,13 @@ impl Driver for Shm {
         Ok(fetches)
     }
 
-    #[inline]
     fn post_packet(
         &mut self,
         gate: GateId,
         length: usize,
         fill: &mut dyn FnMut(&mut [u8]),
     ) -> bool {
-        let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
-        if !peer.producer.push(length, fill) {
-            return false;
-        }
-        if peer.fence_required {
-            fence(Ordering::SeqCst);
-        }
-        peer.segment.ring_if_armed();
-        true
+        self.push(gate, length, fill)
     }
 
     fn fetch(&mut self, fetch: Fetch) {
@@ -129,6 +120,23 @@ impl Driver for Shm {
 }
 
 impl Shm {
+    /// As [`Driver::post_packet`], for callers that know the driver's type.
+    ///
+    /// # Panics
+    /// If the gate is not connected.
+    #[inline]
+    pub fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
+        if !peer.producer.push(length, fill) {
+            return false;
+        }
+        if peer.fence_required {
+            fence(Ordering::SeqCst);
+        }
+        peer.segment.ring_if_armed();
+        true
+    }
+
     /// Carries out the oldest fetch.
     fn run_fetch(&mut self, sink: &mut dyn Sink) -> bool {
         if let Some(fetch) = self.fetches.pop_front() {

@@ -37,6 +37,19 @@ impl Loopback {
         };
         Self { own, profile, underway: VecDeque::new(), spare: Vec::new() }
     }
+
+    /// As [`Driver::post_packet`], for callers that know the driver's type.
+    #[inline]
+    pub fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        if self.underway.len() == PACKETS_MAX {
+            return false;
+        }
+        let fresh = || vec![0; PACKET_BYTES_MAX].into_boxed_slice();
+        let mut bytes = self.spare.pop().unwrap_or_else(fresh);
+        fill(&mut bytes[..length]);
+        self.underway.push_back((bytes, length));
+        true
+    }
 }
 
 impl Driver for Loopback {
@@ -49,21 +62,13 @@ impl Driver for Loopback {
         Ok(true)
     }
 
-    #[inline]
     fn post_packet(
         &mut self,
         _gate: GateId,
         length: usize,
         fill: &mut dyn FnMut(&mut [u8]),
     ) -> bool {
-        if self.underway.len() == PACKETS_MAX {
-            return false;
-        }
-        let fresh = || vec![0; PACKET_BYTES_MAX].into_boxed_slice();
-        let mut bytes = self.spare.pop().unwrap_or_else(fresh);
-        fill(&mut bytes[..length]);
-        self.underway.push_back((bytes, length));
-        true
+        self.push(length, fill)
     }
 
     fn fetch(&mut self, fetch: Fetch) {

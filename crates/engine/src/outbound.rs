@@ -4,66 +4,65 @@ use base::{GateId, RailId, RemoteMemory};
 use memory::Buffer;
 use wire::{Envelope, FlowLabel, Record};
 
-use crate::engine::{Context, Engine};
-use crate::flow::ContextSlot;
+use crate::engine::{Context, Engine, Send};
 use crate::gate::{Chunk, Gate, eager_cost};
 use crate::request::{Request, Requests, State};
 use crate::slab::{NONE, Slab};
 use crate::strategy::{Offer, Window};
 
-/// A short message that may pass by the outbox: see [`Engine::shortcut`].
+/// The packet of a short message that passes by the outbox.
 #[derive(Clone, Copy, Debug)]
-pub struct Shortcut {
+pub struct ShortPacket<'a> {
     flow: u32,
-    tag: i32,
     sequence: u32,
+    tag: i32,
     length: usize,
+    buffer: &'a Buffer,
 }
 
-impl Shortcut {
-    /// The length of the packet, in bytes.
+impl ShortPacket<'_> {
+    /// Its length in bytes.
     #[inline]
     pub fn packet_len(&self) -> usize {
         wire::padded(wire::MESSAGE_HEADER_BYTES, self.length)
     }
 
-    /// Writes the packet.
+    /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
     #[inline]
-    pub fn write(&self, buffer: &Buffer, out: &mut [u8]) {
-        wire::message_header(out, self.flow, self.tag, self.sequence, self.length);
-        let from = wire::MESSAGE_HEADER_BYTES;
-        buffer.read(0, &mut out[from..from + self.length]);
+    pub fn write(&self, out: &mut [u8]) {
+        let (header, payload) = out.split_at_mut(wire::MESSAGE_HEADER_BYTES);
+        wire::message_header(header, self.flow, self.tag, self.sequence, self.length);
+        self.buffer.read(0, &mut payload[..self.length]);
     }
 }
 
 impl Engine {
     /// The short cut for a lone short message: when nothing waits for the gate, the flow has its
-    /// number and there is credit, the packet is known without asking the strategy. The caller
-    /// posts it and, if the rail took it, calls [`shortcut_sent`](Self::shortcut_sent), after which
-    /// the message is sent; otherwise nothing has happened.
+    /// number and there is credit, the packet is known without asking the strategy. `post` hands
+    /// it to the rail and tells whether that took it. Returns whether the message is sent; if not,
+    /// nothing has happened.
     #[inline]
-    pub fn shortcut(
-        &self,
-        gate: GateId,
-        context: ContextSlot,
-        peer: u32,
-        tag: i32,
-        length: usize,
-    ) -> Option<Shortcut> {
-        let gate = self.gates.get(gate.0 as usize)?;
-        let flow = self.contexts[context.0].out_flows.get(peer as usize)?;
+    pub fn send_short(&mut self, send: &Send, post: impl FnOnce(ShortPacket<'_>) -> bool) -> bool {
+        let length = send.buffer.len();
+        let Some(gate) = self.gates.get_mut(send.gate.0 as usize) else { return false };
+        let context = &mut self.contexts[send.context.0];
+        let Some(flow) = context.out_flows.get_mut(send.peer as usize) else { return false };
         let free = gate.outbox.is_empty()
             && length <= gate.eager_bytes_max
             && eager_cost(length) <= gate.credit
-            && flow.number != NONE;
-        free.then_some(Shortcut { flow: flow.number, tag, sequence: flow.sequence, length })
-    }
-
-    /// Notes that a message went by the short cut.
-    #[inline]
-    pub fn shortcut_sent(&mut self, gate: GateId, context: ContextSlot, peer: u32, length: usize) {
-        self.contexts[context.0].out_flows[peer as usize].take_sequence();
-        self.gates[gate.0 as usize].credit -= eager_cost(length);
+            && flow.number != NONE
+            && !send.synchronous;
+        if !free {
+            return false;
+        }
+        let Send { tag, ref buffer, .. } = *send;
+        let (flow_number, sequence) = (flow.number, flow.sequence);
+        let posted = post(ShortPacket { flow: flow_number, sequence, tag, length, buffer });
+        if posted {
+            flow.take_sequence();
+            gate.credit -= eager_cost(length);
+        }
+        posted
     }
 
     /// A gate for which something waits, in turn.

@@ -82,7 +82,7 @@ impl Memory {
         // SAFETY:
         // - `checked` keeps the source inside the range that `new`'s caller vouched for.
         // - `out` is exclusively ours, so the two cannot overlap.
-        unsafe { ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) }
+        unsafe { copy_run(from, out.as_mut_ptr(), out.len()) }
     }
 
     /// Copies `data` to `displacement`.
@@ -92,7 +92,7 @@ impl Memory {
         // SAFETY:
         // - `checked` keeps the destination inside the range that `new`'s caller vouched for.
         // - `data` is a shared borrow, which nobody may write, so the two cannot overlap.
-        unsafe { ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) }
+        unsafe { copy_run(data.as_ptr(), to, data.len()) }
     }
 
     /// Copies `length` bytes from `displacement` here to `to` in `other`; the two may overlap.
@@ -288,6 +288,35 @@ fn spread_length(stride: usize, block: usize, count: usize) -> usize {
     last.filter(|&length| length <= isize::MAX as usize).expect("the blocks fit in a slice")
 }
 
+/// Copies `length` bytes; the shortest runs without the call that longer ones deserve.
+///
+/// # Safety
+/// As for `ptr::copy_nonoverlapping`.
+#[inline(always)]
+unsafe fn copy_run(from: *const u8, to: *mut u8, length: usize) {
+    /// Two words, the first and the last of the run, which overlap when it is shorter.
+    macro_rules! two_words {
+        ($word:ty) => {{
+            let last = length - size_of::<$word>();
+            // SAFETY: the run is at least a word and at most two words long, so that both words
+            // lie inside it on both sides; unaligned access is asked for explicitly.
+            unsafe {
+                let first_word = from.cast::<$word>().read_unaligned();
+                let last_word = from.add(last).cast::<$word>().read_unaligned();
+                to.cast::<$word>().write_unaligned(first_word);
+                to.add(last).cast::<$word>().write_unaligned(last_word);
+            }
+        }};
+    }
+    match length {
+        8..=16 => two_words!(u64),
+        4..=7 => two_words!(u32),
+        0 => {}
+        // SAFETY: passed on to the caller.
+        _ => unsafe { ptr::copy_nonoverlapping(from, to, length) },
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn outside(displacement: isize, length: usize, low: isize, high: isize) -> ! {
@@ -352,6 +381,20 @@ mod tests {
     fn over(bytes: &mut [u8]) -> Memory {
         // SAFETY: the slice outlives the value in these tests, and is touched only through it.
         unsafe { Memory::new(bytes.as_mut_ptr(), 0, bytes.len() as isize) }
+    }
+
+    #[test]
+    fn runs_of_every_length_are_copied_whole() {
+        let mut source: Vec<u8> = (1..=100).collect();
+        for length in 0..40 {
+            let mut target = vec![0; 100];
+            over(&mut target).write(3, &source[5..5 + length]);
+            assert_eq!(target[3..3 + length], source[5..5 + length]);
+            assert!(target[..3].iter().chain(&target[3 + length..]).all(|byte| *byte == 0));
+            let mut out = vec![0; length];
+            over(&mut source).read(7, &mut out);
+            assert_eq!(out, source[7..7 + length]);
+        }
     }
 
     #[test]

@@ -56,21 +56,17 @@ impl Runtime {
     /// Sends a message. `None`: it is sent, and the buffer free.
     #[inline]
     pub fn send(&mut self, send: SendCommand) -> Option<RequestId> {
-        let SendCommand { gate, peer, context, tag, synchronous, ref buffer } = send;
-        if !synchronous {
-            let length = buffer.len();
-            if let Some(shortcut) = self.engine.shortcut(gate, context, peer, tag, length) {
-                let mut fill = |out: &mut [u8]| shortcut.write(buffer, out);
-                let posted = if gate == self.own {
-                    self.loopback.post_packet(gate, shortcut.packet_len(), &mut fill)
-                } else {
-                    self.shm.post_packet(gate, shortcut.packet_len(), &mut fill)
-                };
-                if posted {
-                    self.engine.shortcut_sent(gate, context, peer, length);
-                    return None;
-                }
+        let (loopback, shm) = (&mut self.loopback, &mut self.shm);
+        let to_self = send.gate == self.own;
+        let sent = self.engine.send_short(&send, |packet| {
+            let (gate, length) = (send.gate, packet.packet_len());
+            match to_self {
+                true => loopback.push(length, |out| packet.write(out)),
+                false => shm.push(gate, length, |out| packet.write(out)),
             }
+        });
+        if sent {
+            return None;
         }
         Some(self.submit(send))
     }
