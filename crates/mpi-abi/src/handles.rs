@@ -62,23 +62,20 @@ impl<H, T> Default for Table<H, T> {
 
 impl<H: Handle, T> Table<H, T> {
     /// Adds an object; its handle.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&self, object: T) -> H {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        if let Some(index) = state.free {
-            let place = &mut state.places[index as usize];
-            let Content::Free { next } = place.content else {
-                unreachable!("the list holds free places")
-            };
+        let index = match state.free {
+            Some(index) => index as usize,
+            None => state.grow(H::KIND),
+        };
+        let place = &mut state.places[index];
+        if let Content::Free { next } = place.content {
             state.free = next;
-            place.content = Content::Object(object);
-            return handle(index as usize, place.generation);
         }
-        let index = state.places.len();
-        assert!(index <= INDEX_MASK, "2^28 {}s at once are too many", H::KIND.noun());
-        state.places.push(Place { generation: 1, content: Content::Object(object) });
-        handle(index, 1)
+        place.content = Content::Object(object);
+        handle(index, place.generation)
     }
 
     /// What `look` finds in the object; `None` if the handle names none.
@@ -204,6 +201,15 @@ impl<H: Handle, T: Clone> Table<H, T> {
 }
 
 impl<T> State<T> {
+    /// Adds a place, which is free and the next to be taken.
+    #[cold]
+    fn grow(&mut self, kind: Kind) -> usize {
+        let index = self.places.len();
+        assert!(index <= INDEX_MASK, "2^28 {}s at once are too many", kind.noun());
+        self.places.push(Place { generation: 1, content: Content::Free { next: None } });
+        index
+    }
+
     #[inline]
     fn place<H: Handle>(&mut self, handle: H) -> Option<&mut Place<T>> {
         let kind = (handle.raw() >> INDEX_BITS) & 0xf;

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use super::null;
 use crate::c::Status;
 use crate::failure::Outcome;
+use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS};
 
 /// A place for one value; it may be read as well.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +105,15 @@ impl OutStatus {
                 let error = (*place.as_ptr()).error;
                 place.write(Status { error, ..status });
             }
+        }
+    }
+
+    /// Writes the empty status (section 3.7.3), unless it is ignored.
+    pub fn set_empty(&self) {
+        if let Some(place) = NonNull::new(self.0) {
+            let empty = Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0, false);
+            // SAFETY: the program vouches for the status that it passes.
+            unsafe { place.write(empty) };
         }
     }
 

@@ -20,6 +20,9 @@ pub use several::{
     testsome, waitall, waitany, waitsome,
 };
 
+/// How many rounds of progress `MPI_Cancel` makes at most.
+const CANCEL_ROUNDS_MAX: u32 = 16;
+
 /// What a request handle names.
 #[derive(Debug)]
 pub struct PendingRequest {
@@ -86,7 +89,7 @@ impl Pending {
 pub fn wait(call: &Call, request: Out<Request>, status: OutStatus) -> Outcome<()> {
     let handle = request.value();
     if handle == MPI_REQUEST_NULL {
-        status.set(to_c(&Status::EMPTY));
+        status.set_empty();
         return Ok(());
     }
     await_one(call, 1, handle)?;
@@ -105,7 +108,7 @@ pub fn test(
     let handle = request.value();
     flag.set_flag(true);
     if handle == MPI_REQUEST_NULL {
-        status.set(to_c(&Status::EMPTY));
+        status.set_empty();
         return Ok(());
     }
     if !look_at(call, 1, handle)? {
@@ -126,6 +129,11 @@ pub fn request_get_status(
     flag: Out<c_int>,
     status: OutStatus,
 ) -> Outcome<()> {
+    if request == MPI_REQUEST_NULL {
+        flag.set_flag(true);
+        status.set_empty();
+        return Ok(());
+    }
     call.library.process.progress();
     let found = peek(call, 1, request)?;
     flag.set_flag(found.is_some());
@@ -161,6 +169,11 @@ pub fn cancel(call: &Call, request: Out<Request>) -> Outcome<()> {
         }
     };
     call.library.requests.put_back(handle, pending);
+    // Where the answer takes no other process, it is there when the call returns.
+    let mut rounds = 0;
+    while rounds < CANCEL_ROUNDS_MAX && process.progress() {
+        rounds += 1;
+    }
     Ok(outcome?)
 }
 
@@ -210,7 +223,7 @@ fn unusable(call: &Call, position: usize, handle: Request) -> Failure {
 }
 
 /// Whether a request is complete or inactive; errors from here on go to its communicator.
-#[inline]
+#[inline(always)]
 fn look_at(call: &Call, position: usize, handle: Request) -> Outcome<bool> {
     let process = &call.library.process;
     let found = call.library.requests.with(handle, |pending| {
@@ -221,7 +234,7 @@ fn look_at(call: &Call, position: usize, handle: Request) -> Outcome<bool> {
 }
 
 /// Whether a request is complete, inactive or gone, as when another thread completed it.
-#[inline]
+#[inline(always)]
 fn is_ready(call: &Call, handle: Request) -> bool {
     let process = &call.library.process;
     let found = call.library.requests.with(handle, |pending| pending.work.is_ready(process));
@@ -229,7 +242,7 @@ fn is_ready(call: &Call, handle: Request) -> bool {
 }
 
 /// Waits until a request is complete; it stays in its place, which other calls may look at.
-#[inline]
+#[inline(always)]
 fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
     if !look_at(call, position, handle)? {
         call.library.process.wait_until(&mut |_| is_ready(call, handle));
@@ -239,7 +252,7 @@ fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
 
 /// Takes the status of a request that is complete. A persistent one becomes inactive, another one
 /// is gone; what the program's variable becomes.
-#[inline]
+#[inline(always)]
 fn finish(call: &Call, handle: Request) -> (Status, Request) {
     let process = &call.library.process;
     let table = &call.library.requests;

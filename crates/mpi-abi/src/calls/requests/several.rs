@@ -38,7 +38,8 @@ pub fn waitall(
     let mut report = Report::new(call, statuses);
     for (index, handle) in handles.iter_mut().enumerate() {
         if *handle == MPI_REQUEST_NULL {
-            report.tell(index, Status::EMPTY);
+            // SAFETY: the program vouches for as many statuses as requests.
+            unsafe { statuses.at(index) }.set_empty();
             continue;
         }
         await_one(call, POSITION, *handle)?;
@@ -70,7 +71,12 @@ pub fn testall(
     }
     let mut report = Report::new(call, statuses);
     for (index, handle) in handles.iter_mut().enumerate() {
-        report.tell(index, complete(call, handle));
+        if *handle == MPI_REQUEST_NULL {
+            // SAFETY: the program vouches for as many statuses as requests.
+            unsafe { statuses.at(index) }.set_empty();
+        } else {
+            report.tell(index, complete(call, handle));
+        }
     }
     report.outcome(count)
 }
@@ -159,7 +165,11 @@ pub fn request_get_status_all(
     flag.set_flag(all.is_some());
     for (index, status) in all.into_iter().flatten().enumerate() {
         // SAFETY: the program vouches for as many statuses as requests.
-        unsafe { statuses.at(index) }.set(to_c(&status));
+        let place = unsafe { statuses.at(index) };
+        match handles[index] {
+            MPI_REQUEST_NULL => place.set_empty(),
+            _ => place.set(to_c(&status)),
+        }
     }
     Ok(())
 }
@@ -178,16 +188,18 @@ pub fn request_get_status_any(
     call.library.process.progress();
     let found = first_ready(call, &handles);
     flag.set_flag(found != Found::Later);
-    let (index, told) = match found {
-        Found::Later => return Ok(()),
-        Found::Nothing => (MPI_UNDEFINED, Status::EMPTY),
+    match found {
+        Found::Later => {}
+        Found::Nothing => {
+            indx.set(MPI_UNDEFINED);
+            status.set_empty();
+        }
         Found::At(index) => {
             let told = peek(call, POSITION, handles[index])?;
-            (index as c_int, told.unwrap_or(Status::EMPTY))
+            indx.set(index as c_int);
+            status.set(to_c(&told.unwrap_or(Status::EMPTY)));
         }
-    };
-    indx.set(index);
-    status.set(to_c(&told));
+    }
     Ok(())
 }
 
@@ -261,7 +273,7 @@ fn finish_any(
         }
         Found::Nothing => {
             indx.set(MPI_UNDEFINED);
-            status.set(to_c(&Status::EMPTY));
+            status.set_empty();
             Ok(())
         }
         Found::At(index) => {
