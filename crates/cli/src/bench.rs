@@ -1,11 +1,13 @@
 //! `combray bench`.
 
+use std::ffi::OsString;
+
 use launch::{Application, Plan};
 
 use crate::prefix;
 
 /// Runs the installed benchmark program on two processes, or on as many as `-n` says.
-pub fn run(words: &[String]) -> Result<i32, String> {
+pub fn run(words: &[OsString]) -> Result<i32, String> {
     let program = prefix::find()?.join("lib/combray/combray-bench");
     if !program.exists() {
         return Err(format!(
@@ -15,13 +17,13 @@ pub fn run(words: &[String]) -> Result<i32, String> {
     }
     let (processes, arguments) = match words {
         [flag, count, rest @ ..] if flag == "-n" || flag == "-np" => {
-            let count = count.parse().ok().filter(|count| *count > 0);
+            let count = count.to_str().and_then(|text| text.parse().ok()).filter(|c| *c > 0);
             (count.ok_or("-n wants the number of processes, at least 1")?, rest)
         }
         _ => (2, words),
     };
     let application = Application {
-        program: program.to_string_lossy().into_owned(),
+        program: program.into_os_string(),
         arguments: arguments.to_vec(),
         processes,
         ..Application::default()

@@ -10,6 +10,7 @@ mod run;
 mod wrapper;
 
 use std::env;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -30,7 +31,7 @@ enum Action {
     Run {
         /// Options of the launcher, the program, and its arguments
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<String>,
+        words: Vec<OsString>,
     },
     /// Tells version, folders, variables, and what is not implemented yet
     Info {
@@ -43,12 +44,12 @@ enum Action {
     Bench {
         /// Options of the launcher before the benchmark's name, then the name and its options
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<String>,
+        words: Vec<OsString>,
     },
 }
 
 fn main() -> ExitCode {
-    let mut words = env::args();
+    let mut words = env::args_os();
     let called = words.next().unwrap_or_default();
     let called = Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let outcome = match called.as_str() {

@@ -1,9 +1,12 @@
 //! `combray run`: from words to a plan.
 
+mod hosts;
 mod options;
 
 use std::collections::HashMap;
 use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use launch::{Application, Plan};
@@ -12,7 +15,7 @@ use runtime::configuration::distance;
 use sys::cores;
 
 /// Runs what `words` ask for and returns the exit code.
-pub fn run(words: &[String]) -> Result<i32, String> {
+pub fn run(words: &[OsString]) -> Result<i32, String> {
     match parse(words)? {
         Asked::Help => {
             print!("{}", options::help());
@@ -43,22 +46,25 @@ enum Asked {
     Job { plan: Plan, ignored: Vec<String> },
 }
 
-fn parse(words: &[String]) -> Result<Asked, String> {
+fn parse(words: &[OsString]) -> Result<Asked, String> {
     let mut plan = Plan::default();
     let mut ignored = Vec::new();
     let mut global = HashMap::new();
-    let parts: Vec<&[String]> = words.split(|word| word == ":").collect();
-    for part in &parts {
+    for part in words.split(|word| word == ":") {
         let mut reader = Reader {
             plan: &mut plan,
             ignored: &mut ignored,
             global: &mut global,
             application: Application::default(),
+            per_machine: None,
         };
         match reader.read(part)? {
             Some(asked) => return Ok(asked),
             None => {
-                let application = reader.application;
+                let mut application = reader.application;
+                if application.processes == 0 {
+                    application.processes = reader.per_machine.unwrap_or(0);
+                }
                 plan.applications.push(application);
             }
         }
@@ -75,116 +81,127 @@ fn parse(words: &[String]) -> Result<Asked, String> {
     Ok(Asked::Job { plan, ignored })
 }
 
+/// More processes than this are an error of typing.
+const PROCESSES_MAX: u32 = 4096;
+
 /// Reads the part of one program.
 struct Reader<'a> {
     plan: &'a mut Plan,
     ignored: &'a mut Vec<String>,
-    global: &'a mut HashMap<String, String>,
+    global: &'a mut HashMap<OsString, OsString>,
     application: Application,
+    per_machine: Option<u32>,
 }
 
 impl Reader<'_> {
-    fn read(&mut self, words: &[String]) -> Result<Option<Asked>, String> {
+    fn read(&mut self, words: &[OsString]) -> Result<Option<Asked>, String> {
         let mut rest = words;
         while let Some((word, after)) = rest.split_first() {
-            if !word.starts_with('-') || word == "-" {
-                self.application.program = word.clone();
-                self.application.arguments = after.to_vec();
+            let is_mark = word == "--";
+            if is_mark || !word.as_bytes().starts_with(b"-") || word == "-" {
+                let words = if is_mark { after } else { rest };
+                let Some((program, arguments)) = words.split_first() else { break };
+                self.application.program = program.clone();
+                self.application.arguments = arguments.to_vec();
                 return Ok(None);
             }
-            let (name, joined) = match word.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (word.as_str(), None),
+            let (name, joined) = match split(word) {
+                Some((name, value)) => (name.display().to_string(), Some(value)),
+                None => (word.display().to_string(), None),
             };
-            let option = options::find(name).ok_or_else(|| unknown(name))?;
+            let option = options::find(&name).ok_or_else(|| unknown(&name))?;
             rest = after;
-            let mut values: Vec<String> = joined.into_iter().collect();
-            let wanted = match option.takes {
-                Takes::Nothing => 0,
-                Takes::One => 1,
-                Takes::Two => 2,
-            };
-            while values.len() < wanted {
-                let (value, after) = rest
-                    .split_first()
-                    .ok_or_else(|| format!("the option {name} wants {wanted} more word(s)"))?;
+            let mut values: Vec<OsString> = joined.into_iter().collect();
+            while values.len() < wanted(option.takes, &values) {
+                let (value, after) = rest.split_first().ok_or_else(|| {
+                    format!("the option {name} wants a value after it, and nothing follows")
+                })?;
                 values.push(value.clone());
                 rest = after;
             }
             match option.meaning {
                 Meaning::Help => return Ok(Some(Asked::Help)),
                 Meaning::Version => return Ok(Some(Asked::Version)),
-                meaning => self.apply(meaning, name, &values)?,
+                meaning => self.apply(meaning, &name, &values)?,
             }
         }
         Err("no program to run is named; combray run --help tells more".to_owned())
     }
 
-    fn apply(&mut self, meaning: Meaning, name: &str, values: &[String]) -> Result<(), String> {
-        let value = values.first().map_or("", String::as_str);
+    fn apply(&mut self, meaning: Meaning, name: &str, values: &[OsString]) -> Result<(), String> {
+        let raw = values.first().map_or(OsStr::new(""), OsString::as_os_str);
+        let value = raw.to_string_lossy();
         match meaning {
-            Meaning::Processes => {
-                let count = value.parse().ok().filter(|count| (1..=4096).contains(count));
-                self.application.processes = count.ok_or_else(|| {
-                    format!("{name} wants the number of processes, 1 to 4096, and got \"{value}\"")
-                })?;
-            }
+            Meaning::Processes => self.application.processes = count(name, &value)?,
+            Meaning::ProcessesPerMachine => self.per_machine = Some(count(name, &value)?),
             Meaning::TagOutput => self.plan.tag_output = true,
             Meaning::Timeout => {
-                let seconds = value.parse().ok().filter(|s: &f64| s.is_finite() && *s > 0.0);
+                let seconds = value.parse().ok().filter(|s: &f64| *s > 0.0 && *s < 1e9);
                 let seconds = seconds.ok_or_else(|| {
                     format!("{name} wants a number of seconds above 0, and got \"{value}\"")
                 })?;
                 self.plan.timeout = Some(Duration::from_secs_f64(seconds));
             }
-            Meaning::Variable => {
-                let (name, value) = match values {
-                    [name, value] => (name.clone(), value.clone()),
-                    _ => split_variable(value),
-                };
-                self.application.variables.insert(name, value);
-            }
-            Meaning::GlobalVariable => {
-                self.global.insert(values[0].clone(), values[1].clone());
-            }
+            Meaning::Variable => self.application.variables.extend(variable(name, values)?),
+            Meaning::GlobalVariable => self.global.extend(variable(name, values)?),
             Meaning::VariableList => {
-                for name in value.split(',').filter(|name| !name.is_empty()) {
-                    self.application.variables.extend([split_variable(name)]);
+                for one in value.split(',').filter(|one| !one.is_empty()) {
+                    self.application.variables.extend(variable(name, &[one.into()])?);
                 }
             }
-            Meaning::Folder => self.application.folder = Some(value.into()),
-            Meaning::Hosts => check_hosts(name, value)?,
-            Meaning::Ignored => self.ignored.push(name.to_owned()),
+            Meaning::Folder => self.application.folder = Some(raw.into()),
+            Meaning::Hosts => hosts::check_list(name, &value)?,
+            Meaning::HostFile => hosts::check_file(name, raw)?,
+            Meaning::Binding if value == "none" => {}
+            Meaning::Binding | Meaning::Ignored => self.ignored.push(name.to_owned()),
             Meaning::Accepted | Meaning::Help | Meaning::Version => {}
         }
         Ok(())
     }
 }
 
-/// `NAME=value`, or `NAME` with the launcher's own value.
-fn split_variable(text: &str) -> (String, String) {
-    match text.split_once('=') {
-        Some((name, value)) => (name.to_owned(), value.to_owned()),
-        None => (text.to_owned(), env::var(text).unwrap_or_default()),
+/// `NAME=value` in its two parts, if it has that form.
+fn split(word: &OsStr) -> Option<(&OsStr, OsString)> {
+    let bytes = word.as_bytes();
+    let middle = bytes.iter().position(|byte| *byte == b'=')?;
+    let (name, value) = (&bytes[..middle], bytes[middle + 1..].to_vec());
+    Some((OsStr::from_bytes(name), OsString::from_vec(value)))
+}
+
+/// How many values an option has, after the first are known: some write `-genv NAME=value` in one
+/// word.
+fn wanted(takes: Takes, values: &[OsString]) -> usize {
+    match takes {
+        Takes::Nothing => 0,
+        Takes::One => 1,
+        Takes::Two if values.first().is_some_and(|value| split(value).is_some()) => 1,
+        Takes::Two => 2,
     }
 }
 
-/// Only this machine can run processes so far.
-fn check_hosts(name: &str, list: &str) -> Result<(), String> {
-    let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let own = own.trim();
-    for host in list.split(',') {
-        let host = host.split(':').next().unwrap_or_default();
-        let short = own.split('.').next().unwrap_or_default();
-        if !["localhost", "127.0.0.1", own, short].contains(&host) {
-            return Err(format!(
-                "{name} names the host {host}, but this version starts processes on this machine \
-                 ({own}) only; a launcher that speaks PMI-1 does not help either, as messages do \
-                 not leave the machine yet"
-            ));
-        }
+fn count(name: &str, value: &str) -> Result<u32, String> {
+    let count = value.parse().ok().filter(|count| (1..=PROCESSES_MAX).contains(count));
+    count.ok_or_else(|| {
+        format!("{name} wants the number of processes, 1 to {PROCESSES_MAX}, and got \"{value}\"")
+    })
+}
+
+/// The variable that an option sets. Without a value it is the launcher's own, which all inherit
+/// anyway.
+fn variable(option: &str, values: &[OsString]) -> Result<Option<(OsString, OsString)>, String> {
+    let pair = match values {
+        [name, value] => Some((name.clone(), value.clone())),
+        [both] => match split(both) {
+            Some((name, value)) => Some((name.to_owned(), value)),
+            None => env::var_os(both).map(|value| (both.clone(), value)),
+        },
+        _ => None,
+    };
+    let name = pair.as_ref().map(|pair| pair.0.as_bytes());
+    if name.is_some_and(|name| name.is_empty() || name.contains(&b'=')) {
+        return Err(format!("{option} wants the name of a variable, and got none"));
     }
-    Ok(())
+    Ok(pair)
 }
 
 fn unknown(name: &str) -> String {
@@ -202,7 +219,7 @@ mod tests {
     use super::*;
 
     fn plan(line: &str) -> (Plan, Vec<String>) {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         match parse(&words).unwrap() {
             Asked::Job { plan, ignored } => (plan, ignored),
             other => panic!("{other:?}"),
@@ -210,7 +227,7 @@ mod tests {
     }
 
     fn error(line: &str) -> String {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         parse(&words).unwrap_err()
     }
 
@@ -218,9 +235,9 @@ mod tests {
     fn programs_and_their_arguments() {
         let (plan, _) = plan("-n 2 -x A=1 ./a -n 5 : -np 3 -wdir /tmp ./b");
         let [a, b] = &plan.applications[..] else { panic!("{plan:?}") };
-        assert_eq!((a.processes, a.program.as_str()), (2, "./a"));
+        assert_eq!((a.processes, a.program.as_os_str()), (2, OsStr::new("./a")));
         assert_eq!(a.arguments, ["-n", "5"]);
-        assert_eq!(a.variables["A"], "1");
+        assert_eq!(a.variables[OsStr::new("A")], "1");
         assert_eq!((b.processes, b.folder.as_deref()), (3, Some("/tmp".as_ref())));
         assert!(b.variables.is_empty());
     }
@@ -228,20 +245,48 @@ mod tests {
     #[test]
     fn spellings_of_other_launchers() {
         let (job, ignored) = plan(
-            "--allow-run-as-root --oversubscribe --bind-to none -genv B 2 --mca btl self,sm \
+            "--allow-run-as-root --oversubscribe --bind-to none --bind-to core -genv C=3 -genv B 2 --mca btl self,sm \
              -hosts localhost --timeout 5 -l -n 4 hostname",
         );
         assert_eq!(job.applications[0].processes, 4);
-        assert_eq!(job.applications[0].variables["B"], "2");
+        assert_eq!(job.applications[0].variables[OsStr::new("B")], "2");
+        assert_eq!(job.applications[0].variables[OsStr::new("C")], "3");
         assert!(job.tag_output);
         assert_eq!(job.timeout, Some(Duration::from_secs(5)));
         assert_eq!(ignored, ["--bind-to", "--mca"]);
     }
 
     #[test]
+    fn numbers_of_processes() {
+        let processes = |line| plan(line).0.applications[0].processes;
+        assert_eq!(processes("-n 8 -N 4 a"), 8);
+        assert_eq!(processes("-N 4 a"), 4);
+        assert_eq!(processes("-np=3 a"), 3);
+        assert_eq!(processes("a"), cores::usable() as u32);
+        assert_eq!(plan("a : b").0.applications[1].processes, 1);
+    }
+
+    #[test]
+    fn words_of_the_program_are_not_touched() {
+        let (plan, _) = plan("-n 1 -- -odd -n 2 --timeout");
+        assert_eq!(plan.applications[0].program, "-odd");
+        assert_eq!(plan.applications[0].arguments, ["-n", "2", "--timeout"]);
+        let broken = OsString::from_vec(vec![0xff, b'=']);
+        let words = ["-x".into(), "A=".into(), "p".into(), broken.clone()];
+        let Ok(Asked::Job { plan, .. }) = parse(&words) else { panic!() };
+        assert_eq!(plan.applications[0].arguments, [broken]);
+        assert_eq!(plan.applications[0].variables[OsStr::new("A")], "");
+    }
+
+    #[test]
     fn faults_are_told() {
         assert!(error("-n 0 a").contains("number of processes"));
-        assert!(error("-n").contains("wants 1 more"));
+        assert!(error("-n").contains("wants a value"));
+        assert!(error("-x =1 a").contains("name of a variable"));
+        assert!(error("--timeout -1 a").contains("seconds"));
+        assert!(error("-n 2 a : -n 2").contains("no program"));
+        assert!(error("").contains("no program"));
+        assert!(error("--").contains("no program"));
         assert!(error("--timout 3 a").contains("did you mean --timeout"));
         assert!(error("-n 2").contains("no program"));
         assert!(error("-host elsewhere a").contains("elsewhere"));

@@ -1,6 +1,9 @@
 //! `mpicc` and `mpicxx`: the real compiler with what Combray needs.
 
 use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,102 +18,164 @@ pub enum Language {
     Cxx,
 }
 
-/// Variables that name the real compiler, ours first, then those that users of MPICH and Open MPI
-/// know, and the default.
-const C_COMPILERS: (&[&str], &str) = (&["COMBRAY_CC", "MPICH_CC", "OMPI_CC"], "cc");
-const CXX_COMPILERS: (&[&str], &str) = (&["COMBRAY_CXX", "MPICH_CXX", "OMPI_CXX"], "c++");
+impl Language {
+    /// Variables that name the real compiler: ours first, then those that users of MPICH and Open
+    /// MPI know.
+    fn variables(self) -> [&'static str; 3] {
+        match self {
+            Self::C => ["COMBRAY_CC", "MPICH_CC", "OMPI_CC"],
+            Self::Cxx => ["COMBRAY_CXX", "MPICH_CXX", "OMPI_CXX"],
+        }
+    }
+
+    /// Options that name it.
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::C => &["-cc="],
+            Self::Cxx => &["-cxx=", "-CC="],
+        }
+    }
+
+    fn default_compiler(self) -> &'static str {
+        match self {
+            Self::C => "cc",
+            Self::Cxx => "c++",
+        }
+    }
+}
 
 /// Compiles, or tells how it would.
-pub fn run(language: Language, words: &[String]) -> Result<i32, String> {
-    let prefix = prefix::find()?;
-    let flags = Flags::of(&prefix);
-    let compiler = compiler(language);
-    if let Some((question, rest)) = words.split_first()
-        && let Some(answer) = flags.answer(question, &compiler, rest)
-    {
-        println!("{answer}");
+pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
+    let flags = Flags::of(&prefix::find()?);
+    let (chosen, words) = choose_compiler(language, words, |name| env::var(name).ok());
+    let (question, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| is_question(word));
+    if let Some(question) = question.first() {
+        println!("{}", flags.answer(&question.to_string_lossy(), &chosen, &words));
         return Ok(0);
     }
-    let arguments = flags.arguments(words);
-    let status = Command::new(&compiler).args(&arguments).status();
-    let status = status.map_err(|cause| {
-        format!("the compiler {compiler} cannot be run: {cause}; COMBRAY_CC names another one")
-    })?;
-    Ok(status.code().unwrap_or(1))
+    let (compiler, own) = chosen.split_first().ok_or("no compiler is named")?;
+    // Comes back only when it fails.
+    let cause = Command::new(compiler).args(own).args(flags.arguments(&words)).exec();
+    Err(format!(
+        "the compiler {compiler} cannot be run: {cause}; the variable {} names another one",
+        language.variables()[0]
+    ))
 }
 
-fn compiler(language: Language) -> String {
-    let (variables, default) = match language {
-        Language::C => C_COMPILERS,
-        Language::Cxx => CXX_COMPILERS,
+/// The compiler, perhaps with options of its own ("ccache gcc"), and the words that are left.
+fn choose_compiler(
+    language: Language,
+    words: &[OsString],
+    variable: impl Fn(&str) -> Option<String>,
+) -> (Vec<String>, Vec<OsString>) {
+    let option = |word: &OsString| {
+        let text = word.to_str()?;
+        language.options().iter().find_map(|option| text.strip_prefix(option)).map(str::to_owned)
     };
-    let set = variables.iter().find_map(|name| env::var(name).ok().filter(|v| !v.is_empty()));
-    set.unwrap_or_else(|| default.to_owned())
+    let by_option = words.iter().find_map(option);
+    let by_variable = || language.variables().into_iter().find_map(&variable);
+    let named = by_option.or_else(by_variable).unwrap_or_default();
+    let mut compiler: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
+    if compiler.is_empty() {
+        compiler.push(language.default_compiler().to_owned());
+    }
+    (compiler, words.iter().filter(|word| option(word).is_none()).cloned().collect())
 }
+
+/// Whether a word asks about the wrapper itself, in the words that users and build systems know
+/// from MPICH and Open MPI.
+fn is_question(word: &OsStr) -> bool {
+    let word = word.to_string_lossy();
+    let word = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or_default();
+    let names = ["show", "showme", "compile_info", "compile-info", "link_info", "link-info"];
+    names.contains(&word) || word.starts_with("showme:")
+}
+
+/// Words with which nothing is linked.
+const WITHOUT_LINKING: [&str; 6] = ["-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"];
+
+/// Questions to the compiler.
+const QUESTIONS: [&str; 6] =
+    ["-v", "-V", "--version", "-dumpversion", "-dumpfullversion", "-dumpmachine"];
 
 /// What is added to the compiler's arguments.
 struct Flags {
     include: String,
     library: String,
+    /// Whether compilers look in these folders anyway; naming them would change the order.
+    is_standard: bool,
 }
 
 impl Flags {
     fn of(prefix: &Path) -> Self {
         let folder = |name: &str| prefix.join(name).to_string_lossy().into_owned();
-        Self { include: folder("include"), library: folder("lib") }
+        let is_standard = prefix == Path::new("/usr");
+        Self { include: folder("include"), library: folder("lib"), is_standard }
     }
 
     fn compile(&self) -> Vec<String> {
-        vec![format!("-I{}", self.include)]
+        if self.is_standard { Vec::new() } else { vec![format!("-I{}", self.include)] }
     }
 
     fn link(&self) -> Vec<String> {
         let library = &self.library;
-        vec![format!("-L{library}"), format!("-Wl,-rpath,{library}"), "-lmpi_abi".to_owned()]
+        let mut words = vec!["-lmpi_abi".to_owned()];
+        if !self.is_standard {
+            words.splice(0..0, [format!("-L{library}"), format!("-Wl,-rpath,{library}")]);
+        }
+        words
     }
 
     /// The arguments for the compiler: the library only where something is linked.
-    fn arguments(&self, words: &[String]) -> Vec<String> {
-        let links =
-            !words.iter().any(|word| matches!(word.as_str(), "-c" | "-E" | "-S" | "-M" | "-MM"));
-        let only_asks = words.iter().all(|word| {
-            matches!(word.as_str(), "-v" | "-V" | "--version" | "-dumpversion" | "-dumpmachine")
-        });
+    fn arguments(&self, words: &[OsString]) -> Vec<OsString> {
+        let is_any_of = |word: &OsString, list: &[&str]| list.iter().any(|known| word == known);
+        let links = !words.iter().any(|word| is_any_of(word, &WITHOUT_LINKING));
+        let only_asks = words.iter().all(|word| is_any_of(word, &QUESTIONS));
         let mut all = words.to_vec();
         if !only_asks {
-            all.splice(0..0, self.compile());
+            all.splice(0..0, self.compile().into_iter().map(OsString::from));
             if links {
-                all.extend(self.link());
+                all.extend(self.link().into_iter().map(OsString::from));
             }
         }
         all
     }
 
-    /// The answer to a question about the wrapper itself, in the words that users and build
-    /// systems know from MPICH and Open MPI.
-    fn answer(&self, question: &str, compiler: &str, rest: &[String]) -> Option<String> {
+    /// The answer to a question; `rest` are the other words of the command.
+    fn answer(&self, question: &str, compiler: &[String], rest: &[OsString]) -> String {
         let line = |parts: Vec<String>| {
-            std::iter::once(compiler.to_owned()).chain(parts).collect::<Vec<_>>().join(" ")
+            let words = compiler.iter().chain(&parts);
+            words.map(|word| quoted(OsStr::new(word))).collect::<Vec<_>>().join(" ")
         };
-        Some(match question {
-            "-show" | "-showme" | "--showme" | "--show" if rest.is_empty() => {
-                line([self.compile(), self.link()].concat())
+        let words = |parts: Vec<String>| {
+            parts.iter().map(|word| quoted(OsStr::new(word))).collect::<Vec<_>>().join(" ")
+        };
+        match question.trim_start_matches('-') {
+            "showme:command" => words(compiler.to_vec()),
+            "showme:compile" => words(self.compile()),
+            "showme:link" => words(self.link()),
+            "showme:incdirs" => self.include.clone(),
+            "showme:libdirs" => self.library.clone(),
+            "showme:libs" => "mpi_abi".to_owned(),
+            "showme:version" => format!("Combray {}", env!("CARGO_PKG_VERSION")),
+            "compile_info" | "compile-info" => line(self.compile()),
+            "show" | "showme" if !rest.is_empty() => {
+                let arguments = self.arguments(rest);
+                let arguments = arguments.iter().map(|word| quoted(word));
+                [line(Vec::new())].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
             }
-            "-show" | "-showme" | "--showme" | "--show" => line(self.arguments(rest)),
-            "-showme:command" | "--showme:command" => compiler.to_owned(),
-            "-showme:compile" | "--showme:compile" => self.compile().join(" "),
-            "-showme:link" | "--showme:link" => self.link().join(" "),
-            "-showme:incdirs" | "--showme:incdirs" => self.include.clone(),
-            "-showme:libdirs" | "--showme:libdirs" => self.library.clone(),
-            "-showme:libs" | "--showme:libs" => "mpi_abi".to_owned(),
-            "-showme:version" | "--showme:version" => {
-                format!("Combray {}", env!("CARGO_PKG_VERSION"))
-            }
-            "-compile_info" | "-compile-info" => line(self.compile()),
-            "-link_info" | "-link-info" => line([self.compile(), self.link()].concat()),
-            _ => return None,
-        })
+            _ => line([self.compile(), self.link()].concat()),
+        }
     }
+}
+
+/// A word as a shell would read it.
+fn quoted(word: &OsStr) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=,+:@%".contains(byte);
+    if !word.is_empty() && word.as_bytes().iter().all(is_plain) {
+        return word.to_string_lossy().into_owned();
+    }
+    format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -121,9 +186,18 @@ mod tests {
         Flags::of(Path::new("/opt/combray"))
     }
 
-    fn arguments(words: &str) -> String {
-        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        flags().arguments(&words).join(" ")
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn arguments(text: &str) -> String {
+        let all = flags().arguments(&words(text));
+        all.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn answer(question: &str, rest: &str) -> String {
+        assert!(is_question(OsStr::new(question)));
+        flags().answer(question, &["cc".to_owned()], &words(rest))
     }
 
     #[test]
@@ -131,16 +205,47 @@ mod tests {
         let link = "-L/opt/combray/lib -Wl,-rpath,/opt/combray/lib -lmpi_abi";
         assert_eq!(arguments("a.c -o a"), format!("-I/opt/combray/include a.c -o a {link}"));
         assert_eq!(arguments("-c a.c"), "-I/opt/combray/include -c a.c");
+        assert_eq!(arguments("-E a.c"), "-I/opt/combray/include -E a.c");
         assert_eq!(arguments("--version"), "--version");
+        assert_eq!(arguments("-v"), "-v");
+        assert_eq!(arguments(""), "");
     }
 
     #[test]
     fn answers_build_systems() {
-        let answer = |question| flags().answer(question, "cc", &[]).unwrap();
-        assert_eq!(answer("-showme:compile"), "-I/opt/combray/include");
-        assert!(answer("-showme:link").contains("-lmpi_abi"));
-        assert!(answer("-show").starts_with("cc -I/opt/combray/include"));
-        assert_eq!(answer("-showme:incdirs"), "/opt/combray/include");
-        assert!(flags().answer("-O2", "cc", &[]).is_none());
+        assert_eq!(answer("-showme:compile", ""), "-I/opt/combray/include");
+        let link = "-L/opt/combray/lib -Wl,-rpath,/opt/combray/lib -lmpi_abi";
+        assert_eq!(answer("--showme:link", ""), link);
+        assert_eq!(answer("-show", ""), format!("cc -I/opt/combray/include {link}"));
+        assert_eq!(answer("-link_info", ""), answer("-show", ""));
+        assert_eq!(answer("-compile_info", ""), "cc -I/opt/combray/include");
+        assert_eq!(answer("-show", "-c a.c"), "cc -I/opt/combray/include -c a.c");
+        assert_eq!(answer("-showme:incdirs", ""), "/opt/combray/include");
+        assert_eq!(answer("-showme:libdirs", ""), "/opt/combray/lib");
+        assert_eq!(answer("-showme:libs", ""), "mpi_abi");
+        assert!(!is_question(OsStr::new("-O2")) && !is_question(OsStr::new("show.c")));
+    }
+
+    #[test]
+    fn folders_with_blanks_are_quoted() {
+        let flags = Flags::of(Path::new("/my programs"));
+        assert_eq!(flags.answer("-showme:compile", &[], &[]), "'-I/my programs/include'");
+        assert_eq!(quoted(OsStr::new("it's")), r"'it'\''s'");
+    }
+
+    #[test]
+    fn standard_folders_are_not_named() {
+        let flags = Flags::of(Path::new("/usr"));
+        assert_eq!(flags.answer("-show", &["cc".to_owned()], &[]), "cc -lmpi_abi");
+    }
+
+    #[test]
+    fn people_choose_the_compiler() {
+        let set = |name: &str| (name == "OMPI_CC").then(|| "ccache gcc".to_owned());
+        let choose = |text: &str| choose_compiler(Language::C, &words(text), set);
+        assert_eq!(choose("a.c").0, ["ccache", "gcc"]);
+        let (compiler, rest) = choose("-cc=clang a.c");
+        assert_eq!((compiler.as_slice(), rest), (["clang".to_owned()].as_slice(), words("a.c")));
+        assert_eq!(choose_compiler(Language::Cxx, &[], set).0, ["c++"]);
     }
 }

@@ -143,3 +143,186 @@ fn a_nested_launch_sets_its_own_variables() {
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert_eq!(sorted(&out), ["0 of 2", "1 of 2"]);
 }
+
+/// Runs a script whose processes speak PMI: `say WORDS` and `hear` (into `$line`).
+fn run_speakers(count: &str, script: &str) -> (Option<i32>, String, String) {
+    let words = "say() { echo \"cmd=$*\" >&$PMI_FD; }; hear() { read -r line <&$PMI_FD; }; ";
+    run(&["-n", count, "--timeout", "60", "bash", "-c", &format!("{words}{script}")])
+}
+
+#[test]
+fn processes_find_each_other() {
+    let script = "say init pmi_version=1; hear; say put kvsname=combray key=$PMI_RANK value=v; hear
+                  say barrier_in; hear; say get kvsname=combray key=$((1-PMI_RANK)); hear
+                  echo $line; say finalize; hear; echo $line";
+    let (code, out, err) = run_speakers("2", script);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(out.matches("rc=0 msg=success value=v").count(), 2, "{out}");
+    assert_eq!(out.matches("cmd=finalize_ack").count(), 2, "{out}");
+}
+
+#[test]
+fn an_abort_ends_all_with_its_code() {
+    let script = "say init pmi_version=1; hear
+                  if [ $PMI_RANK = 1 ]; then say abort exitcode=9; exit 3; fi; sleep 600";
+    let (code, _, err) = run_speakers("3", script);
+    assert_eq!((code, err.as_str()), (Some(9), "combray: rank 1 called MPI_Abort(9)\n"));
+}
+
+#[test]
+fn leaving_without_finalize_is_a_failure() {
+    let script = "say init pmi_version=1; hear; [ $PMI_RANK = 1 ] || sleep 600";
+    let (code, _, err) = run_speakers("2", script);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("rank 1 ") && err.contains("left without MPI_Finalize"), "{err}");
+}
+
+#[test]
+fn nobody_waits_for_a_process_that_has_ended() {
+    let script = "[ $PMI_RANK = 0 ] && exit 0
+                  say init pmi_version=1; hear; say barrier_in; hear";
+    let (code, _, err) = run_speakers("2", script);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("rank 1 waits") && err.contains("rank 0 has ended"), "{err}");
+}
+
+#[test]
+fn a_flood_of_output_stops_nothing() {
+    let mut command = combray(&["-n", "2", "--timeout", "60", "sh", "-c", "yes"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    // Nobody reads, so that all are blocked in writing; a signal must get through all the same.
+    std::thread::sleep(Duration::from_millis(500));
+    signal(child.id(), "INT");
+    signal(child.id(), "INT");
+    let start = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_job() {
+    let mut command = combray(&["-n", "2", "--timeout", "60", "yes"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 13));
+}
+
+#[test]
+fn much_output_arrives_whole_at_a_slow_reader() {
+    let script = "seq -f \"$PMI_RANK %.0f abcdefghijklmnopqrstuvwxyz\" 20000; printf end";
+    let mut command = combray(&["-n", "3", "sh", "-c", script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    let mut out = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(out.lines().count(), 3 * 20_001);
+    for rank in 0..3 {
+        let own: Vec<&str> = out.lines().filter(|l| l.starts_with(&format!("{rank} "))).collect();
+        assert_eq!(own.len(), 20_000);
+        for (number, line) in (1..).zip(own) {
+            assert_eq!(line, format!("{rank} {number} abcdefghijklmnopqrstuvwxyz"));
+        }
+    }
+}
+
+#[test]
+fn output_of_one_process_is_not_changed() {
+    let (code, out, _) = run(&["-n", "1", "printf", "a\\n\\nb"]);
+    assert_eq!((code, out.as_str()), (Some(0), "a\n\nb"));
+}
+
+/// Sends a signal to a process.
+fn signal(process: u32, name: &str) {
+    let process = process.to_string();
+    assert!(Command::new("kill").args(["-s", name, &process]).status().unwrap().success());
+}
+
+/// A job of two that tells which signals it gets, and ends when it gets TERM.
+fn trapping_job() -> (std::process::Child, impl Iterator<Item = String>) {
+    let script = "for s in USR1 USR2 HUP INT; do trap \"echo $s\" $s; done
+                  trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut command = combray(&["-n", "2", "--timeout", "60", "bash", "-c", script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let reader = std::io::BufReader::new(child.stdout.take().unwrap());
+    (child, std::io::BufRead::lines(reader).map(Result::unwrap))
+}
+
+#[test]
+fn signals_reach_all() {
+    let (mut child, mut lines) = trapping_job();
+    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["ready", "ready"]);
+    for name in ["USR1", "USR2", "TERM"] {
+        signal(child.id(), name);
+        let expected = if name == "TERM" { "bye" } else { name };
+        assert_eq!([lines.next().unwrap(), lines.next().unwrap()], [expected, expected]);
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+#[test]
+fn a_second_interrupt_kills() {
+    let (mut child, mut lines) = trapping_job();
+    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["ready", "ready"]);
+    signal(child.id(), "INT");
+    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["INT", "INT"]);
+    signal(child.id(), "INT");
+    assert_eq!(lines.next(), None);
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 2));
+}
+
+#[test]
+fn the_whole_group_may_be_killed() {
+    use std::os::unix::process::CommandExt;
+    let script = "setsid sleep 5432.25 & sleep 5432.25";
+    let mut child = combray(&["-n", "2", "sh", "-c", script]).process_group(0).spawn().unwrap();
+    assert!(eventually(|| is_running("5432.25")));
+    let group = format!("-{}", child.id());
+    assert!(Command::new("kill").args(["-s", "KILL", "--", &group]).status().unwrap().success());
+    child.wait().unwrap();
+    assert!(eventually(|| !is_running("5432.25")));
+}
+
+#[test]
+fn an_idle_launcher_uses_no_time() {
+    let mut child = combray(&["-n", "2", "sh", "-c", "echo; exec sleep 600"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let ticks = || -> u64 {
+        // User and system time of the launcher and of the supervisor, its only child.
+        let process = child.id();
+        let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+        let supervisor = children.unwrap().trim().to_owned();
+        let all = [process.to_string(), supervisor].into_iter().map(|process| {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+            let after_name = stat.rsplit_once(')').unwrap().1;
+            let fields: Vec<&str> = after_name.split_whitespace().collect();
+            fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+        });
+        all.sum()
+    };
+    let before = ticks();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(ticks() - before <= 1);
+    signal(child.id(), "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+#[test]
+fn variables_of_an_outer_launcher_are_cleared() {
+    let script =
+        "echo ${PMIX_RANK-none} ${PMI_PORT-none} ${OMPI_COMM_WORLD_NODE_RANK-none} $PMI_RANK";
+    let mut command = combray(&["-n", "1", "-x", "PMI_RANK=7", "sh", "-c", script]);
+    for name in ["PMIX_RANK", "PMI_PORT", "OMPI_COMM_WORLD_NODE_RANK"] {
+        command.env(name, "5");
+    }
+    let (_, out, _) = told(command.output().unwrap());
+    assert_eq!(out, "none none none 0\n");
+}
+
+#[test]
+fn words_that_are_no_text_reach_the_program() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut command = combray(&["-n", "1", "printf", "%s"]);
+    let output = command.arg(std::ffi::OsStr::from_bytes(b"\xff\xfe")).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"\xff\xfe"[..]));
+}

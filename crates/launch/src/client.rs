@@ -4,11 +4,14 @@
 //! launcher leaves open. Our own launcher speaks it too, so there is one way to join a job.
 
 mod environment;
+mod mapping;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::IntoRawFd;
+use std::os::unix::fs::FileTypeExt;
 
 use environment::Found;
 
@@ -63,15 +66,28 @@ pub fn join() -> Result<Job, JoinError> {
             universe_size: None,
         }),
         Found::Server { descriptor, rank, size } => {
-            let stream = sys::descriptor::adopt(descriptor).map_err(|cause| {
-                JoinError::new(format!(
-                    "PMI_FD is {descriptor}, which is no open connection to a launcher: {cause}. \
-                     Was the program started by a script that closes descriptors?"
-                ))
-            })?;
-            Job::join_server(Server::new(stream)?, rank, size)
+            Job::join_server(Server::new(connection(descriptor)?)?, rank, size)
         }
     }
+}
+
+/// The connection that the launcher left open at this descriptor.
+fn connection(descriptor: i32) -> Result<File, JoinError> {
+    let error = |cause: &str| {
+        JoinError::new(format!(
+            "PMI_FD is {descriptor}, which is no open connection to a launcher: {cause}. Was the \
+             program started by another program or script that closes descriptors? To run it \
+             alone, unset PMI_FD and PMI_SIZE"
+        ))
+    };
+    let stream = sys::descriptor::adopt(descriptor).map_err(|cause| error(&cause.to_string()))?;
+    let kind = stream.metadata().map_err(|cause| error(&cause.to_string()))?.file_type();
+    if kind.is_socket() || kind.is_fifo() {
+        return Ok(stream);
+    }
+    // It belongs to somebody else in this process, who would miss it.
+    let _ = stream.into_raw_fd();
+    Err(error("something else is open there"))
 }
 
 impl Job {
@@ -82,8 +98,12 @@ impl Job {
             return Err(JoinError::new("the launcher does not speak version 1 of PMI"));
         }
         let maxima = server.ask("cmd=get_maxes", "maxes")?;
-        server.value_bytes_max =
-            maxima.get("vallen_max").and_then(|text| text.parse().ok()).unwrap_or(1024);
+        let limit = |key: &str, usual| {
+            let told = maxima.get(key).and_then(|text| text.parse().ok());
+            told.filter(|limit| *limit > 0).unwrap_or(usual)
+        };
+        server.key_bytes_max = limit("keylen_max", server.key_bytes_max);
+        server.value_bytes_max = limit("vallen_max", server.value_bytes_max);
         let name = server.ask("cmd=get_my_kvsname", "my_kvsname")?;
         server.space = name.get("kvsname").cloned().unwrap_or_default();
         let number = |answer: HashMap<String, String>, key: &str| {
@@ -116,10 +136,30 @@ impl Job {
         self.universe_size
     }
 
+    /// The number of the machine on which each rank runs, if the launcher tells.
+    ///
+    /// # Errors
+    /// What the launcher tells makes no sense, or it is gone.
+    pub fn process_mapping(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
+        let text = match &mut self.link {
+            Link::Alone(_) => return Ok(Some(vec![0])),
+            Link::Server(server) => server.get("PMI_process_mapping")?,
+        };
+        // Launchers answer with nothing where they know nothing.
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+        match mapping::parse(&text, self.size) {
+            Some(nodes) => Ok(Some(nodes)),
+            None => Err(JoinError::new(format!(
+                "the launcher tells where {} processes run, but it makes no sense: {text}",
+                self.size
+            ))),
+        }
+    }
+
     /// Publishes a value, which the others see after the next [`barrier`](Self::barrier).
     ///
     /// # Errors
-    /// The value is too long for the launcher or has blanks in it; or the launcher is gone.
+    /// Key or value are too long for the launcher or have blanks in them; or the launcher is gone.
     pub fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError> {
         match &mut self.link {
             Link::Alone(values) => {
@@ -138,14 +178,7 @@ impl Job {
         let missing = || JoinError::new(format!("no process of the job published {key}"));
         match &mut self.link {
             Link::Alone(values) => values.get(key).cloned().ok_or_else(missing),
-            Link::Server(server) => {
-                let question = format!("cmd=get kvsname={} key={key}", server.space);
-                let mut answer = server.ask(&question, "get_result")?;
-                if answer.get("rc").is_some_and(|code| code != "0") {
-                    return Err(missing());
-                }
-                answer.remove("value").ok_or_else(missing)
-            }
+            Link::Server(server) => server.get(key)?.ok_or_else(missing),
         }
     }
 
@@ -187,24 +220,41 @@ struct Server {
     writer: File,
     /// The name of the space of keys.
     space: String,
+    key_bytes_max: usize,
     value_bytes_max: usize,
 }
+
+/// No answer of a launcher is longer.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 impl Server {
     fn new(stream: File) -> Result<Self, JoinError> {
         let writer = stream.try_clone().map_err(|cause| gone(&cause.to_string()))?;
         let reader = BufReader::new(stream);
-        Ok(Self { reader, writer, space: String::new(), value_bytes_max: 1024 })
+        let space = String::new();
+        Ok(Self { reader, writer, space, key_bytes_max: 64, value_bytes_max: 1024 })
+    }
+
+    /// A value, if somebody published it.
+    fn get(&mut self, key: &str) -> Result<Option<String>, JoinError> {
+        let question = format!("cmd=get kvsname={} key={key}", self.space);
+        let mut answer = self.ask(&question, "get_result")?;
+        let is_there = answer.get("rc").is_none_or(|code| code == "0");
+        Ok(answer.remove("value").filter(|_| is_there))
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError> {
-        if value.len() >= self.value_bytes_max || value.contains(char::is_whitespace) {
-            return Err(JoinError::new(format!(
-                "the value of {key} is too long for the launcher ({} bytes, at most {}), or has \
-                 blanks in it",
-                value.len(),
-                self.value_bytes_max - 1
-            )));
+        for (what, text, limit) in
+            [("key", key, self.key_bytes_max), ("value", value, self.value_bytes_max)]
+        {
+            if text.len() >= limit || text.contains(char::is_whitespace) {
+                return Err(JoinError::new(format!(
+                    "the launcher cannot keep {key}: the {what} is too long ({} bytes, at most \
+                     {}) or has blanks in it",
+                    text.len(),
+                    limit - 1
+                )));
+            }
         }
         let line = format!("cmd=put kvsname={} key={key} value={value}", self.space);
         let answer = self.ask(&line, "put_result")?;
@@ -223,11 +273,13 @@ impl Server {
     fn ask(&mut self, line: &str, expected: &str) -> Result<HashMap<String, String>, JoinError> {
         self.say(line)?;
         let mut answer = String::new();
-        let length = self.reader.read_line(&mut answer);
+        // Bounded, because what answers may be no launcher.
+        let length = (&mut self.reader).take(ANSWER_BYTES_MAX).read_line(&mut answer);
         match length {
+            Ok(_) if answer.ends_with('\n') => {}
             Ok(0) => return Err(gone("it closed the connection")),
+            Ok(_) => return Err(gone("its last answer has no end")),
             Err(cause) => return Err(gone(&cause.to_string())),
-            Ok(_) => {}
         }
         let words: HashMap<String, String> = answer
             .split_whitespace()

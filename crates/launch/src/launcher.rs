@@ -5,15 +5,19 @@
 //! person started: it waits for the supervisor. Each notices when the other is killed, and then
 //! ends every process below it, so that nothing survives either.
 
+mod keyboard;
+mod program;
 mod supervisor;
 
 use std::collections::HashMap;
-use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io;
+use std::io::{self, PipeReader};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use keyboard::Keyboard;
 use sys::process::{self, End, Interest, Signals, signal};
 
 /// A job to run.
@@ -31,13 +35,13 @@ pub struct Plan {
 #[derive(Clone, Debug, Default)]
 pub struct Application {
     /// The program, with or without folder.
-    pub program: String,
+    pub program: OsString,
     /// Its arguments.
-    pub arguments: Vec<String>,
+    pub arguments: Vec<OsString>,
     /// How many processes of it.
     pub processes: u32,
     /// Variables set for it.
-    pub variables: HashMap<String, String>,
+    pub variables: HashMap<OsString, OsString>,
     /// The folder in which it starts; none: the launcher's.
     pub folder: Option<PathBuf>,
 }
@@ -46,6 +50,16 @@ pub struct Application {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchError {
     message: String,
+}
+
+impl LaunchError {
+    fn new(message: String) -> Self {
+        Self { message }
+    }
+
+    fn of_program(program: &OsStr, cause: &io::Error) -> Self {
+        Self::new(format!("{} cannot be started: {cause}", program.display()))
+    }
 }
 
 impl fmt::Display for LaunchError {
@@ -58,19 +72,27 @@ impl std::error::Error for LaunchError {}
 
 impl From<io::Error> for LaunchError {
     fn from(cause: io::Error) -> Self {
-        Self { message: format!("the job cannot be started: {cause}") }
+        Self::new(format!("the job cannot go on: {cause}"))
     }
 }
 
 /// The signals that are passed on to the ranks.
-const FORWARDED: [i32; 6] = [
+const FORWARDED: [i32; 8] = [
     signal::SIGINT,
     signal::SIGTERM,
     signal::SIGHUP,
+    signal::SIGQUIT,
     signal::SIGUSR1,
     signal::SIGUSR2,
-    signal::SIGQUIT,
+    signal::SIGTSTP,
+    signal::SIGCONT,
 ];
+
+/// How many times a person asks for the end before the launcher itself ends everything.
+const PATIENCE: u32 = 3;
+
+/// How long killed processes may take to be gone. Those that belong to another user stay.
+const KILL_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Runs a job to its end and returns the exit code for the launcher: 0, that of the first process
 /// that failed, or 128 and the number of the signal that killed it.
@@ -81,88 +103,102 @@ pub fn run(plan: &Plan) -> Result<i32, LaunchError> {
     let mut plan = plan.clone();
     for application in &mut plan.applications {
         let folder = application.folder.as_deref().unwrap_or(Path::new("."));
-        application.program = find_program(&application.program, folder)?;
+        application.program = program::find(&application.program, folder)?;
     }
     process::adopt_orphans()?;
+    // From before the fork, so that no signal is lost between.
     let mut watched: Vec<i32> = FORWARDED.to_vec();
-    watched.push(signal::SIGCHLD);
+    watched.extend([signal::SIGCHLD, signal::SIGTTOU]);
     let signals = Signals::take(&watched)?;
+    let (keyboard, typed) = Keyboard::open()?;
+    let launcher = std::process::id();
     let child = process::fork()?;
     if child == 0 {
-        drop(signals);
-        process::follow_parent(signal::SIGTERM)?;
-        // The launcher may have been killed before the line above.
-        let code = supervisor::supervise(&plan, &watched)?;
+        drop((signals, keyboard));
+        let code = be_supervisor(&plan, launcher, &watched, typed).unwrap_or_else(|error| {
+            eprintln!("combray: {error}");
+            2
+        });
         std::process::exit(code);
     }
-    wait_for_supervisor(child, &signals)
+    drop(typed);
+    wait_for_supervisor(child, &signals, keyboard)
 }
 
-/// Passes signals on to the supervisor, and ends what is left when it has ended.
-fn wait_for_supervisor(child: i32, signals: &Signals) -> Result<i32, LaunchError> {
-    use std::os::fd::AsRawFd;
-    let mut code = None;
+/// The life of the supervisor. Its group is its own: what a terminal sends to the launcher's group
+/// it gets once, from the launcher, and who kills that group does not kill it.
+fn be_supervisor(
+    plan: &Plan,
+    launcher: u32,
+    watched: &[i32],
+    typed: Option<PipeReader>,
+) -> Result<i32, LaunchError> {
+    process::leave_group()?;
+    process::adopt_orphans()?;
+    let signals = Signals::take(watched)?;
+    process::follow_parent(signal::SIGTERM)?;
+    if std::os::unix::process::parent_id() != launcher {
+        return Err(LaunchError::new("the launcher was killed".to_owned()));
+    }
+    supervisor::supervise(plan, launcher, signals, typed)
+}
+
+/// Passes signals and input on to the supervisor, and ends what is left when it has ended.
+fn wait_for_supervisor(
+    child: i32,
+    signals: &Signals,
+    mut keyboard: Keyboard,
+) -> Result<i32, LaunchError> {
+    let mut asked = 0;
     loop {
         while let Some(number) = signals.next() {
-            if number != signal::SIGCHLD {
-                // It may have ended just now, which the next round will see.
-                let _ = process::kill(child, number);
+            if matches!(number, signal::SIGCHLD | signal::SIGTTOU) {
+                continue;
+            }
+            // It may have ended just now, which is seen below.
+            let _ = process::kill(child, number);
+            if number == signal::SIGTSTP {
+                process::kill(std::process::id() as i32, signal::SIGSTOP)?;
+            }
+            asked += u32::from(matches!(number, signal::SIGINT | signal::SIGTERM));
+            if asked >= PATIENCE {
+                end_descendants();
+                return Ok(128 + number);
             }
         }
-        loop {
-            match process::reap() {
-                Ok(Some((who, end))) if who == child => {
-                    code = Some(match end {
-                        End::Code(code) => code,
-                        End::Signal(number) => 128 + number,
-                    });
-                }
-                Ok(Some(_)) => {}
-                Ok(None) => break,
-                Err(_) => return Ok(code.unwrap_or(1)),
+        while let Ok(Some((who, end))) = process::reap() {
+            if who == child {
+                end_descendants();
+                return Ok(match end {
+                    End::Code(code) => code,
+                    End::Signal(number) => 128 + number,
+                });
             }
         }
-        if code.is_some() {
-            end_descendants();
+        let mut watched = vec![(signals.as_raw_fd(), Interest::Read)];
+        watched.extend(keyboard.watched());
+        if process::poll(&watched, None)?.get(1) == Some(&true) {
+            keyboard.serve();
         }
-        let nap = code.map(|_| Duration::from_millis(5));
-        process::poll(&[(signals.as_raw_fd(), Interest::Read)], nap)?;
     }
 }
 
-/// Kills all processes below this one; they are reaped elsewhere.
+/// Kills all processes below this one, and waits until they are gone.
 fn end_descendants() {
-    for process in process::descendants(std::process::id() as i32) {
-        // It may have ended meanwhile.
-        let _ = process::kill(process, signal::SIGKILL);
-    }
-}
-
-/// The path of a program, as a shell would find it.
-fn find_program(program: &str, folder: &Path) -> Result<String, LaunchError> {
-    let error = |message: String| Err(LaunchError { message });
-    if program.contains('/') {
-        let path = folder.join(program);
-        return match executable(&path) {
-            Ok(true) => Ok(program.to_owned()),
-            Ok(false) => error(format!("{program} is not an executable file")),
-            Err(cause) => error(format!("{program} cannot be run: {cause}")),
-        };
-    }
-    let search = env::var_os("PATH").unwrap_or_default();
-    for candidate in env::split_paths(&search).map(|folder| folder.join(program)) {
-        if executable(&candidate).unwrap_or(false) {
-            return Ok(candidate.to_string_lossy().into_owned());
+    let start = Instant::now();
+    let mut nap = Duration::from_millis(1);
+    while start.elapsed() < KILL_TIME_MAX {
+        match process::reap() {
+            Ok(Some(_)) => continue,
+            // There are none.
+            Err(_) => return,
+            Ok(None) => {}
         }
+        for process in process::descendants(std::process::id() as i32) {
+            // It may have ended meanwhile.
+            let _ = process::kill(process, signal::SIGKILL);
+        }
+        std::thread::sleep(nap);
+        nap = (nap * 2).min(Duration::from_millis(50));
     }
-    if executable(&folder.join(program)).unwrap_or(false) {
-        return error(format!("{program} is not in PATH; there is one here: write ./{program}"));
-    }
-    error(format!("{program} is in no folder of PATH"))
-}
-
-fn executable(path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::PermissionsExt;
-    let data = std::fs::metadata(path)?;
-    Ok(data.is_file() && data.permissions().mode() & 0o111 != 0)
 }

@@ -1,76 +1,107 @@
 //! Output in whole lines.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
 
 /// Collects what a process writes and passes it on line by line.
 #[derive(Debug)]
 pub(crate) struct Lines {
     tag: String,
+    form: Form,
+    /// The beginning of a line that is not whole yet.
     partial: Vec<u8>,
-    recent: VecDeque<String>,
+    /// Whether what was passed on last was not the end of a line.
+    is_inside_line: bool,
+    recent: VecDeque<Vec<u8>>,
 }
 
-/// A line longer than this is passed on in pieces.
-const LINE_BYTES_MAX: usize = 64 << 10;
+/// How output is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// In whole lines, because others write to the same place; a last line without end gets one.
+    Whole,
+    /// Byte by byte as it comes: nobody else writes.
+    Plain,
+}
 
-/// How many lines are remembered.
+/// A line longer than this is passed on in pieces, between which lines of others may come.
+const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// How many lines are remembered, and how much of each.
 const RECENT_MAX: usize = 5;
+const RECENT_BYTES_MAX: usize = 200;
 
 impl Lines {
     /// Each line will begin with `tag`.
-    pub(crate) fn new(tag: String) -> Self {
-        Self { tag, partial: Vec::new(), recent: VecDeque::new() }
+    pub(crate) fn new(tag: String, form: Form) -> Self {
+        let (partial, recent) = (Vec::new(), VecDeque::new());
+        Self { tag, form, partial, is_inside_line: false, recent }
     }
 
-    /// Takes bytes, and writes the lines that are whole now to `out`, in one piece.
-    pub(crate) fn take(&mut self, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
-        self.partial.extend_from_slice(bytes);
-        let whole = match self.partial.iter().rposition(|byte| *byte == b'\n') {
-            Some(end) => end + 1,
-            None if self.partial.len() > LINE_BYTES_MAX => self.partial.len(),
-            None => return Ok(()),
-        };
-        let text: Vec<u8> = self.partial.drain(..whole).collect();
-        self.write(&text, out)
-    }
-
-    /// Writes what is left when the process has closed its end, as a whole line.
-    pub(crate) fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        if self.partial.is_empty() {
-            return Ok(());
+    /// Takes bytes, and appends the lines that are whole now to `out`.
+    pub(crate) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        if self.form == Form::Plain {
+            return self.pass_on(bytes, out);
         }
-        let mut text = std::mem::take(&mut self.partial);
-        if !self.tag.is_empty() {
-            text.push(b'\n');
+        // Only the new bytes are searched: a long line would otherwise be read again and again.
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let (head, tail) = bytes.split_at(whole);
+        if !head.is_empty() {
+            self.partial.extend_from_slice(head);
+            self.show_partial(out);
         }
-        self.write(&text, out)
+        self.partial.extend_from_slice(tail);
+        if self.partial.len() > LINE_BYTES_MAX {
+            self.show_partial(out);
+        }
     }
 
-    /// The last lines, oldest first.
-    pub(crate) fn recent(&self) -> impl Iterator<Item = &str> {
-        self.recent.iter().map(String::as_str)
+    /// Whether the beginning of a line is held back.
+    pub(crate) fn has_partial(&self) -> bool {
+        !self.partial.is_empty()
     }
 
-    fn write(&mut self, text: &[u8], out: &mut dyn Write) -> io::Result<()> {
-        let mut tagged = Vec::with_capacity(text.len() + self.tag.len());
+    /// Passes on what is there, though it may be no whole line.
+    pub(crate) fn show_partial(&mut self, out: &mut Vec<u8>) {
+        let text = std::mem::take(&mut self.partial);
+        self.pass_on(&text, out);
+    }
+
+    /// Passes on what is left when the process writes no more.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        self.show_partial(out);
+        if self.is_inside_line && self.form == Form::Whole {
+            out.push(b'\n');
+            self.is_inside_line = false;
+        }
+    }
+
+    /// The last lines that are not empty, oldest first.
+    pub(crate) fn recent(&self) -> impl Iterator<Item = String> {
+        let texts = self.recent.iter().map(|line| String::from_utf8_lossy(line));
+        texts.map(|text| text.trim_end().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    fn pass_on(&mut self, text: &[u8], out: &mut Vec<u8>) {
         for line in text.split_inclusive(|byte| *byte == b'\n') {
-            tagged.extend_from_slice(self.tag.as_bytes());
-            tagged.extend_from_slice(line);
+            if !self.is_inside_line {
+                out.extend_from_slice(self.tag.as_bytes());
+            }
+            out.extend_from_slice(line);
             self.remember(line);
+            self.is_inside_line = line.last() != Some(&b'\n');
         }
-        out.write_all(&tagged)?;
-        out.flush()
     }
 
     fn remember(&mut self, line: &[u8]) {
-        let text = String::from_utf8_lossy(line);
-        let text = text.trim_end();
-        if !text.is_empty() {
-            self.recent.push_back(text.chars().take(200).collect());
-            while self.recent.len() > RECENT_MAX {
-                self.recent.pop_front();
-            }
+        if !self.is_inside_line {
+            self.recent.push_back(Vec::new());
+        }
+        while self.recent.len() > RECENT_MAX {
+            self.recent.pop_front();
+        }
+        if let Some(last) = self.recent.back_mut() {
+            let room = RECENT_BYTES_MAX.saturating_sub(last.len());
+            last.extend_from_slice(&line[..line.len().min(room)]);
         }
     }
 }
@@ -79,27 +110,65 @@ impl Lines {
 mod tests {
     use super::*;
 
+    use proptest::prelude::*;
+
+    fn whole(tag: &str) -> Lines {
+        Lines::new(tag.to_owned(), Form::Whole)
+    }
+
     #[test]
     fn lines_stay_whole_and_tagged() {
-        let mut lines = Lines::new("[3] ".into());
-        let mut out = Vec::new();
-        lines.take(b"one\ntw", &mut out).unwrap();
-        lines.take(b"o", &mut out).unwrap();
+        let (mut lines, mut out) = (whole("[3] "), Vec::new());
+        lines.take(b"one\ntw", &mut out);
+        lines.take(b"o", &mut out);
         assert_eq!(out, b"[3] one\n");
-        lines.take(b"\nthree", &mut out).unwrap();
-        lines.finish(&mut out).unwrap();
+        lines.take(b"\nthree", &mut out);
+        assert!(lines.has_partial());
+        lines.finish(&mut out);
         assert_eq!(out, b"[3] one\n[3] two\n[3] three\n");
         assert_eq!(lines.recent().collect::<Vec<_>>(), ["one", "two", "three"]);
     }
 
     #[test]
     fn a_line_without_end_does_not_fill_the_memory() {
-        let mut lines = Lines::new(String::new());
-        let mut out = Vec::new();
-        for _ in 0..100 {
-            lines.take(&[b'x'; 4096], &mut out).unwrap();
+        let (mut lines, mut out) = (whole("[0] "), Vec::new());
+        for _ in 0..1000 {
+            lines.take(&[b'x'; 4096], &mut out);
+            assert!(lines.partial.len() <= LINE_BYTES_MAX + 4096);
         }
-        lines.finish(&mut out).unwrap();
-        assert_eq!(out.len(), 409_600);
+        lines.finish(&mut out);
+        assert_eq!(out.len(), "[0] ".len() + 4_096_000 + 1);
+        assert_eq!(lines.recent().map(|line| line.len()).collect::<Vec<_>>(), [RECENT_BYTES_MAX]);
+    }
+
+    #[test]
+    fn a_question_is_shown_and_its_line_goes_on() {
+        let (mut lines, mut out) = (whole("[0] "), Vec::new());
+        lines.take(b"how many? ", &mut out);
+        lines.show_partial(&mut out);
+        lines.take(b"thanks\nbye\n", &mut out);
+        assert_eq!(out, b"[0] how many? thanks\n[0] bye\n");
+    }
+
+    proptest! {
+        #[test]
+        fn plain_output_is_not_changed(pieces in proptest::collection::vec("[a\n]{0,9}", 0..20)) {
+            let (mut lines, mut out) = (Lines::new(String::new(), Form::Plain), Vec::new());
+            pieces.iter().for_each(|piece| lines.take(piece.as_bytes(), &mut out));
+            lines.finish(&mut out);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), pieces.concat());
+        }
+
+        #[test]
+        fn how_output_is_cut_does_not_matter(pieces in proptest::collection::vec("[a\n]{0,9}", 0..20)) {
+            let (mut lines, mut out) = (whole("> "), Vec::new());
+            for piece in &pieces {
+                lines.take(piece.as_bytes(), &mut out);
+                prop_assert!(out.is_empty() || out.last() == Some(&b'\n'));
+            }
+            lines.finish(&mut out);
+            let expected: String = pieces.concat().lines().map(|line| format!("> {line}\n")).collect();
+            prop_assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
     }
 }

@@ -19,6 +19,7 @@ struct Member {
     application: u32,
     speaks: Speaks,
     waits: bool,
+    is_gone: bool,
 }
 
 /// How far a process has come.
@@ -42,6 +43,13 @@ pub enum Action {
     Abort(u32, i32),
     /// End the job: a process said what is no PMI-1.
     Nonsense(u32, String),
+    /// End the job: a process waits for one that has gone.
+    Stuck {
+        /// One of those that wait.
+        waiting: u32,
+        /// One of those that have gone.
+        gone: u32,
+    },
 }
 
 const NAME: &str = "combray";
@@ -83,6 +91,19 @@ impl Server {
             actions.push(Action::Nonsense(rank, "a line without end".to_owned()));
         }
         actions
+    }
+
+    /// Notes that the process `rank` will say no more.
+    pub fn leave(&mut self, rank: u32) -> Vec<Action> {
+        self.members[rank as usize].is_gone = true;
+        self.vain_wait().into_iter().collect()
+    }
+
+    /// Whether a process waits for one that has gone.
+    fn vain_wait(&self) -> Option<Action> {
+        let waiting = self.members.iter().position(|member| member.waits)? as u32;
+        let gone = self.members.iter().position(|member| member.is_gone && !member.waits)? as u32;
+        Some(Action::Stuck { waiting, gone })
     }
 
     fn receive_line(&mut self, rank: u32, line: &str, actions: &mut Vec<Action>) {
@@ -141,6 +162,7 @@ impl Server {
                 actions.push(Action::Answer(rank, "cmd=barrier_out".to_owned()));
             }
         }
+        actions.extend(self.vain_wait());
     }
 }
 
@@ -179,6 +201,21 @@ mod tests {
         assert_eq!((server.speaks(0), server.speaks(1)), (Speaks::NoMore, Speaks::NotYet));
         assert_eq!(say(&mut server, 1, "cmd=abort exitcode=7"), ["Abort(1, 7)"]);
         assert_eq!(say(&mut server, 1, "hello"), ["Nonsense(1, \"hello\")"]);
+    }
+
+    #[test]
+    fn nobody_waits_for_one_that_has_gone() {
+        let stuck = |waiting, gone| [Action::Stuck { waiting, gone }];
+        let mut server = Server::new(&[0, 0, 0], 3);
+        assert!(server.leave(1).is_empty());
+        assert_eq!(server.receive(2, b"cmd=barrier_in\n"), stuck(2, 1));
+        let mut server = Server::new(&[0, 0], 2);
+        assert!(say(&mut server, 1, "cmd=barrier_in").is_empty());
+        assert_eq!(server.leave(0), stuck(1, 0));
+        let mut server = Server::new(&[0, 0], 2);
+        say(&mut server, 0, "cmd=barrier_in");
+        say(&mut server, 1, "cmd=barrier_in");
+        assert!(server.leave(0).is_empty() && server.leave(1).is_empty());
     }
 
     proptest! {

@@ -11,41 +11,55 @@ use std::{mem, ptr};
 /// Numbers of signals, as kill(2) takes them.
 pub mod signal {
     pub use libc::{
-        SIGABRT, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGKILL, SIGPIPE,
-        SIGQUIT, SIGSEGV, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
+        SIGABRT, SIGALRM, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGKILL,
+        SIGPIPE, SIGQUIT, SIGSEGV, SIGSTOP, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP, SIGTTOU, SIGUSR1,
+        SIGUSR2, SIGXCPU, SIGXFSZ,
     };
 
     /// The name of a signal, such as `SIGSEGV`.
     pub fn name(number: i32) -> &'static str {
-        match number {
-            SIGABRT => "SIGABRT",
-            SIGBUS => "SIGBUS",
-            SIGFPE => "SIGFPE",
-            SIGHUP => "SIGHUP",
-            SIGILL => "SIGILL",
-            SIGINT => "SIGINT",
-            SIGKILL => "SIGKILL",
-            SIGPIPE => "SIGPIPE",
-            SIGQUIT => "SIGQUIT",
-            SIGSEGV => "SIGSEGV",
-            SIGTERM => "SIGTERM",
-            SIGUSR1 => "SIGUSR1",
-            SIGUSR2 => "SIGUSR2",
-            _ => "a signal",
-        }
+        const NAMES: [(i32, &str); 18] = [
+            (SIGABRT, "SIGABRT"),
+            (SIGALRM, "SIGALRM"),
+            (SIGBUS, "SIGBUS"),
+            (SIGFPE, "SIGFPE"),
+            (SIGHUP, "SIGHUP"),
+            (SIGILL, "SIGILL"),
+            (SIGINT, "SIGINT"),
+            (SIGKILL, "SIGKILL"),
+            (SIGPIPE, "SIGPIPE"),
+            (SIGQUIT, "SIGQUIT"),
+            (SIGSEGV, "SIGSEGV"),
+            (SIGSYS, "SIGSYS"),
+            (SIGTERM, "SIGTERM"),
+            (SIGTRAP, "SIGTRAP"),
+            (SIGUSR1, "SIGUSR1"),
+            (SIGUSR2, "SIGUSR2"),
+            (SIGXCPU, "SIGXCPU"),
+            (SIGXFSZ, "SIGXFSZ"),
+        ];
+        NAMES.iter().find(|known| known.0 == number).map_or("a signal", |known| known.1)
     }
 }
 
-/// Starts `command` in a process group of its own, with default signal handling, with the
-/// descriptor `kept` open, and so that it is killed when the calling thread ends.
+/// Starts `command` in a process group of its own, with no signal blocked, with the descriptor
+/// `kept` open, and so that it is killed when the calling thread ends.
+///
+/// # Errors
+/// The system's, such as that there is no such program.
 pub fn spawn_bound(command: &mut Command, kept: BorrowedFd<'_>) -> io::Result<Child> {
     let kept = kept.as_raw_fd();
+    let parent = std::process::id() as i32;
     // SAFETY: the closure runs in the child between fork and exec and makes system calls only,
     // which are safe there; it allocates nothing and takes no lock.
     unsafe {
         command.pre_exec(move || {
             call(libc::setpgid(0, 0))?;
             call(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+            if libc::getppid() != parent {
+                // The parent ended before it could be followed.
+                libc::_exit(1);
+            }
             call(libc::fcntl(kept, libc::F_SETFD, 0))?;
             let mut none = mem::zeroed();
             libc::sigemptyset(&mut none);
@@ -53,6 +67,45 @@ pub fn spawn_bound(command: &mut Command, kept: BorrowedFd<'_>) -> io::Result<Ch
         });
     }
     command.spawn()
+}
+
+/// Puts this process into a process group of its own, so that what a terminal or a shell sends to
+/// the group of its parent does not reach it.
+///
+/// # Errors
+/// The system's.
+pub fn leave_group() -> io::Result<()> {
+    // SAFETY: takes plain numbers.
+    call(unsafe { libc::setpgid(0, 0) })
+}
+
+/// Whether this process is in the foreground of the terminal at `descriptor`, and so may read what
+/// is typed there.
+pub fn is_foreground(descriptor: RawFd) -> bool {
+    // SAFETY: both take plain numbers; a number that is no terminal is an error.
+    unsafe { libc::tcgetpgrp(descriptor) == libc::getpgrp() }
+}
+
+/// What the system says a process is doing, in one word; nothing when it is gone.
+pub fn state(process: i32) -> Option<&'static str> {
+    Some(match stat(process)?.0 {
+        'R' => "running",
+        'S' | 'I' => "sleeping",
+        'D' => "waiting for a device",
+        'T' => "stopped",
+        't' => "stopped by a debugger",
+        'Z' | 'X' => "ended",
+        _ => "there",
+    })
+}
+
+/// The state of a process and its parent.
+fn stat(process: i32) -> Option<(char, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name may hold anything; the fields after its closing parenthesis do not.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.next()?.parse().ok()?))
 }
 
 /// Splits the process in two; returns 0 in the child and the child's id in the parent.
@@ -122,11 +175,7 @@ pub fn descendants(ancestor: i32) -> Vec<i32> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(process) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // The name may hold anything; the fields after its closing parenthesis do not.
-        let fields = stat.rsplit_once(')').map_or("", |split| split.1);
-        let parent = fields.split_whitespace().nth(1).and_then(|word| word.parse::<i32>().ok());
-        if let Some(parent) = parent {
+        if let Some((_, parent)) = stat(process) {
             parents.push((process, parent));
         }
     }
@@ -204,7 +253,9 @@ pub fn poll(watched: &[(RawFd, Interest)], timeout: Option<Duration>) -> io::Res
             libc::pollfd { fd, events, revents: 0 }
         })
         .collect();
-    let limit = timeout.map_or(-1, |t| i32::try_from(t.as_millis() + 1).unwrap_or(i32::MAX));
+    // Rounded up, so that nobody wakes before the time; but zero is zero.
+    let milliseconds = |t: Duration| i32::try_from(t.as_nanos().div_ceil(1_000_000));
+    let limit = timeout.map_or(-1, |t| milliseconds(t).unwrap_or(i32::MAX));
     // SAFETY: the entries may be written, and there are as many as said.
     let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, limit) };
     match crate::check(libc::c_long::from(ready)) {
@@ -241,6 +292,7 @@ mod tests {
         }
         assert_eq!(below.len(), 1);
         assert!(descendants(own).contains(&below[0]));
+        assert_eq!(state(below[0]), Some("sleeping"));
         kill(below[0], signal::SIGKILL).unwrap();
         child.wait().unwrap();
     }

@@ -24,6 +24,8 @@ pub enum Takes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     Processes,
+    /// As many, unless the number of all is given.
+    ProcessesPerMachine,
     TagOutput,
     Timeout,
     Variable,
@@ -31,6 +33,10 @@ pub enum Meaning {
     VariableList,
     Folder,
     Hosts,
+    /// A file that names hosts.
+    HostFile,
+    /// Where a process may run: nothing is bound, so that only asking for none is no surprise.
+    Binding,
     Help,
     Version,
     /// What it asks for is so anyway.
@@ -56,6 +62,7 @@ pub const OPTIONS: &[RunOption] = &[
         Meaning::Processes,
         "N    how many processes (default: the usable cores)",
     ),
+    option(&["-N", "-npernode", "--npernode"], Takes::One, Meaning::ProcessesPerMachine, ""),
     option(
         &["--tag-output", "-l", "-prepend-rank", "--prepend-rank", "-tag-output"],
         Takes::Nothing,
@@ -94,14 +101,25 @@ pub const OPTIONS: &[RunOption] = &[
         Meaning::Hosts,
         "NAMES    hosts to run on: only this machine so far",
     ),
+    option(
+        &["-hostfile", "--hostfile", "-machinefile", "--machinefile", "-f"],
+        Takes::One,
+        Meaning::HostFile,
+        "FILE    a file that names hosts, one a line: only this machine so far",
+    ),
     option(&["--help", "-h", "-help"], Takes::Nothing, Meaning::Help, "     this text"),
-    option(&["--version", "-V"], Takes::Nothing, Meaning::Version, "     the version"),
+    option(&["--version", "-V", "-version"], Takes::Nothing, Meaning::Version, "     the version"),
     option(
         &[
             "--oversubscribe",
             "-oversubscribe",
             "--allow-run-as-root",
             "-allow-run-as-root",
+            "--use-hwthread-cpus",
+            "-use-hwthread-cpus",
+            "--bind-to-none",
+            "-bind-to-none",
+            "-ordered-output",
             "-genvall",
             "-envall",
             "-q",
@@ -112,37 +130,83 @@ pub const OPTIONS: &[RunOption] = &[
         Meaning::Accepted,
         "",
     ),
+    option(&["--bind-to", "-bind-to"], Takes::One, Meaning::Binding, ""),
     option(
-        &["-v", "--verbose", "-verbose", "--report-bindings", "--display-map", "-genvnone"],
+        &[
+            "-v",
+            "--verbose",
+            "-verbose",
+            "--report-bindings",
+            "-report-bindings",
+            "--display-map",
+            "-display-map",
+            "--display-allocation",
+            "--nooversubscribe",
+            "-nooversubscribe",
+            "--bind-to-core",
+            "-bind-to-core",
+            "--bind-to-socket",
+            "-bind-to-socket",
+            "--bycore",
+            "-bycore",
+            "--bynode",
+            "-bynode",
+            "--byslot",
+            "-byslot",
+            "--get-stack-traces",
+            "--report-state-on-timeout",
+            "-genvnone",
+            "-envnone",
+            "-print-rank-map",
+            "-print-all-exitcodes",
+            "-disable-auto-cleanup",
+            "-disable-hostname-propagation",
+        ],
         Takes::Nothing,
         Meaning::Ignored,
         "",
     ),
     option(
         &[
-            "--bind-to",
-            "-bind-to",
             "--map-by",
             "-map-by",
             "--rank-by",
             "-rank-by",
+            "--cpu-set",
+            "-cpu-set",
+            "--cpu-list",
+            "-cpu-list",
+            "--cpus-per-proc",
+            "-cpus-per-proc",
+            "--cpus-per-rank",
+            "-cpus-per-rank",
+            "-membind",
             "-ppn",
             "-perhost",
             "-launcher",
             "--launcher",
+            "-launcher-exec",
+            "-bootstrap",
+            "-rmk",
             "-iface",
-            "--hostfile",
-            "-hostfile",
-            "-f",
-            "-machinefile",
-            "--machinefile",
+            "-topolib",
+            "-usize",
+            "-localhost",
+            "-s",
+            "--stdin",
+            "-stdin",
+            "--prefix",
+            "--personality",
+            "--tmpdir",
+            "--output",
+            "--display",
         ],
         Takes::One,
         Meaning::Ignored,
         "",
     ),
     option(
-        &["--mca", "-mca", "--gmca", "-gmca", "--prtemca", "-prtemca", "--pmixmca"],
+        &["--mca", "-mca", "--gmca", "-gmca", "--omca", "--prtemca", "-prtemca", "--pmixmca"],
         Takes::Two,
         Meaning::Ignored,
         "",
@@ -162,9 +226,11 @@ pub fn help() -> String {
     );
     for option in OPTIONS.iter().filter(|option| !option.help.is_empty()) {
         let names = option.names[..option.names.len().min(2)].join(", ");
-        text += &format!("  {names} {}\n", option.help.trim_end());
+        let (values, effect) = option.help.split_once("    ").unwrap_or(("", option.help));
+        text += &format!("  {:<32} {}\n", format!("{names} {values}"), effect.trim());
     }
-    text + "\nOther spellings of Open MPI's and MPICH's launchers are accepted; \
+    text + "\nA process that fails ends the job; the exit code is its own, or 128 and the number of the\n\
+            signal that killed it. Other spellings of Open MPI's and MPICH's launchers are accepted;\n\
             docs/launching.md lists them.\n"
 }
 

@@ -38,20 +38,42 @@ pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Found, J
     if size.is_some_and(|size| size > 1) {
         return Err(cannot_talk("PMI_SIZE", size.unwrap_or(0), "a launcher"));
     }
+    if let Some(port) = variable("PMI_PORT") {
+        return Err(JoinError::new(format!(
+            "PMI_PORT is {port}: the launcher speaks PMI over the network, not over a descriptor \
+             (PMI_FD). {REMEDY}, without its option -pmi-port; to run it alone, unset PMI_PORT"
+        )));
+    }
     for &(name, launcher) in FOREIGN_SIZES {
         if let Some(size) = number(name).filter(|&size| size > 1) {
             return Err(cannot_talk(name, size, launcher));
         }
     }
+    if let Some(rank) = variable("PMIX_RANK")
+        && !sizes_told(&number)
+    {
+        return Err(JoinError::new(format!(
+            "PMIX_RANK is {rank}: a launcher that speaks PMIx started this process and perhaps \
+             others, but it offers no PMI-1 connection (PMI_FD), by which they could find each \
+             other. {REMEDY}; to run it alone, unset PMIX_RANK"
+        )));
+    }
     Ok(Found::Alone)
 }
+
+/// Whether the launcher told how many processes there are. One, where this is asked.
+fn sizes_told(number: &impl Fn(&str) -> Option<u32>) -> bool {
+    number("PMI_SIZE").is_some() || FOREIGN_SIZES.iter().any(|pair| number(pair.0).is_some())
+}
+
+const REMEDY: &str = "Start the program with \"combray run\" (or its other name, mpirun), or with \
+                      a launcher that speaks PMI-1 such as mpiexec.hydra";
 
 fn cannot_talk(name: &str, size: u32, launcher: &str) -> JoinError {
     JoinError::new(format!(
         "{name} says that {launcher} started {size} processes, but it offers no PMI-1 connection \
          (PMI_FD), so that they cannot find each other and would run as {size} jobs of one \
-         process. Start the program with \"combray run\" (or its other name, mpirun), or with a \
-         launcher that speaks PMI-1 such as mpiexec.hydra; to run it alone, unset {name}"
+         process. {REMEDY}; to run it alone, unset {name}"
     ))
 }
 

@@ -32,7 +32,7 @@ const GREETING: [&str; 5] = [
 
 #[test]
 fn a_conversation() {
-    static ANSWERS: [&str; 10] = [
+    static ANSWERS: [&str; 13] = [
         GREETING[0],
         GREETING[1],
         GREETING[2],
@@ -42,6 +42,9 @@ fn a_conversation() {
         "cmd=barrier_out",
         "cmd=get_result rc=0 msg=success value=card",
         "cmd=get_result rc=-1 msg=key_not_found",
+        "cmd=get_result rc=0 msg=success value=(vector,(0,2,1))",
+        "cmd=get_result rc=-1 msg=key_not_found value=unknown",
+        "cmd=get_result rc=0 msg=success value=(vector,)",
         "cmd=finalize_ack",
     ];
     let mut job = job(&ANSWERS).unwrap();
@@ -50,9 +53,13 @@ fn a_conversation() {
     job.put("a", "card").unwrap();
     assert!(job.put("a", "two words").is_err());
     assert!(job.put("a", &"x".repeat(20)).is_err());
+    assert!(job.put(&"k".repeat(64), "1").unwrap_err().to_string().contains("the key"));
     job.barrier().unwrap();
     assert_eq!(job.get("a").unwrap(), "card");
     assert!(job.get("b").is_err());
+    assert_eq!(job.process_mapping(), Ok(Some(vec![0, 1])));
+    assert_eq!(job.process_mapping(), Ok(None));
+    assert!(job.process_mapping().unwrap_err().to_string().contains("(vector,)"));
     job.finalize().unwrap();
     assert!(job.barrier().unwrap_err().to_string().contains("does not answer"));
 }
@@ -62,6 +69,29 @@ fn nonsense_is_an_error() {
     assert!(job(&["hello"]).err().unwrap().to_string().contains("hello"));
     assert!(job(&[]).is_err());
     assert!(job(&["cmd=response_to_init rc=-1"]).is_err());
+}
+
+#[test]
+fn an_answer_without_end_is_an_error() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let flood = thread::spawn(move || {
+        let mut writer = theirs;
+        while writer.write_all(&[b'x'; 4096]).is_ok() {}
+    });
+    let server = Server::new(File::from(OwnedFd::from(ours))).unwrap();
+    let error = Job::join_server(server, 0, 2).err().unwrap().to_string();
+    assert!(error.contains("no end"), "{error}");
+    flood.join().unwrap();
+}
+
+#[test]
+fn what_is_no_socket_is_left_alone() {
+    let file = File::open("/dev/null").unwrap();
+    let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file);
+    let error = connection(descriptor).unwrap_err().to_string();
+    assert!(error.contains("something else"), "{error}");
+    assert!(file.metadata().is_ok());
+    assert!(connection(-1).is_err());
 }
 
 #[test]
@@ -76,6 +106,7 @@ fn alone_one_finds_what_one_put() {
     job.put("a", "1").unwrap();
     assert_eq!(job.get("a").unwrap(), "1");
     assert!(job.get("b").is_err());
+    assert_eq!(job.process_mapping(), Ok(Some(vec![0])));
     job.barrier().unwrap();
     job.finalize().unwrap();
 }

@@ -1,139 +1,147 @@
 //! One process of the job, with the ends of its pipes.
 
-use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use sys::process::{self, End, Interest};
+use sys::process::{self, End};
 
 use super::super::Application;
-use crate::lines::Lines;
+use super::outlets::{Outlets, Target};
+use super::variables;
+use crate::lines::{Form, Lines};
 
 /// A started process.
 pub(super) struct Rank {
     pub process: i32,
     /// How it ended, once it has.
     pub end: Option<End>,
-    output: Option<ChildStdout>,
-    errors: Option<ChildStderr>,
-    /// Where the launcher's input goes, if that is a terminal.
-    input: Option<ChildStdin>,
-    typed: Vec<u8>,
+    output: Channel,
+    errors: Channel,
     pmi: Option<UnixStream>,
-    output_lines: Lines,
-    error_lines: Lines,
+}
+
+/// What all ranks have in common.
+pub(super) struct Common<'a> {
+    pub size: u32,
+    pub job: &'a str,
+    pub tagged: bool,
+}
+
+/// One of the two outputs of a process.
+struct Channel {
+    pipe: Option<PipeReader>,
+    lines: Lines,
 }
 
 /// Which of its descriptors is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
-    Output,
-    Errors,
-    Input,
+    Writes(Target),
     Pmi,
 }
 
-const STANDARD_INPUT: RawFd = 0;
+/// How much is read at once.
+const READ_BYTES_MAX: usize = 64 << 10;
+
+/// How much is read at most from the pipe of a process that has ended: as much as a pipe can hold.
+/// What it left behind may still write to it.
+const LEFT_BYTES_MAX: usize = 1 << 20;
 
 impl Rank {
+    /// Starts process `number`; `typed` is where it reads what is typed at the launcher's terminal.
     pub(super) fn start(
         number: u32,
-        size: u32,
         application: &Application,
-        job: &str,
-        tagged: bool,
+        common: &Common<'_>,
+        typed: Option<PipeReader>,
     ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
+        let (output, their_output) = io::pipe()?;
+        let (errors, their_errors) = io::pipe()?;
         let mut command = Command::new(&application.program);
         command.args(&application.arguments);
         if let Some(folder) = &application.folder {
             command.current_dir(folder);
         }
-        for (name, value) in variables(number, size, job) {
-            command.env(name, value);
+        let inherited = std::env::vars_os().map(|pair| pair.0);
+        for name in variables::stale(inherited) {
+            command.env_remove(name);
         }
         command.envs(&application.variables);
+        command.envs(variables::of_rank(number, common.size, common.job));
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
-        // A terminal's foreground belongs to the launcher, so what is typed there is passed on.
-        let typing = number == 0 && io::stdin().is_terminal();
-        command.stdin(match (number, typing) {
-            (0, true) => Stdio::piped(),
-            (0, false) => Stdio::inherit(),
+        command.stdin(match (number, typed) {
+            (0, Some(typed)) => Stdio::from(OwnedFd::from(typed)),
+            (0, None) => Stdio::inherit(),
             _ => Stdio::null(),
         });
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = process::spawn_bound(&mut command, theirs.as_fd())?;
-        for descriptor in [
-            child.stdout.as_ref().map(AsRawFd::as_raw_fd),
-            child.stderr.as_ref().map(AsRawFd::as_raw_fd),
-            Some(ours.as_raw_fd()),
-        ] {
-            descriptor.map_or(Ok(()), process::set_nonblocking)?;
+        command.stdout(OwnedFd::from(their_output)).stderr(OwnedFd::from(their_errors));
+        let child = process::spawn_bound(&mut command, theirs.as_fd())?;
+        for descriptor in [output.as_raw_fd(), errors.as_raw_fd(), ours.as_raw_fd()] {
+            process::set_nonblocking(descriptor)?;
         }
-        let tag = if tagged { format!("[{number}] ") } else { String::new() };
+        let tag = if common.tagged { format!("[{number}] ") } else { String::new() };
+        let is_alone = common.size == 1 && !common.tagged;
+        let form = if is_alone { Form::Plain } else { Form::Whole };
+        let channel = |pipe| Channel { pipe: Some(pipe), lines: Lines::new(tag.clone(), form) };
         Ok(Self {
             process: child.id() as i32,
             end: None,
-            output: child.stdout.take(),
-            errors: child.stderr.take(),
-            input: child.stdin.take(),
-            typed: Vec::new(),
+            output: channel(output),
+            errors: channel(errors),
             pmi: Some(ours),
-            output_lines: Lines::new(tag.clone()),
-            error_lines: Lines::new(tag),
         })
     }
 
-    /// The descriptors to watch.
-    pub(super) fn watched(&self) -> impl Iterator<Item = (RawFd, Interest, Stream)> {
-        let read = Interest::Read;
-        let output = self.output.as_ref().map(|end| (end.as_raw_fd(), read, Stream::Output));
-        let errors = self.errors.as_ref().map(|end| (end.as_raw_fd(), read, Stream::Errors));
-        let pmi = self.pmi.as_ref().map(|end| (end.as_raw_fd(), read, Stream::Pmi));
-        let input = self.input.as_ref().map(|end| match self.typed.is_empty() {
-            true => (STANDARD_INPUT, read, Stream::Input),
-            false => (end.as_raw_fd(), Interest::Write, Stream::Input),
-        });
-        [output, errors, pmi, input].into_iter().flatten()
+    /// The descriptors to read from.
+    pub(super) fn watched(&self, outlets: &Outlets) -> impl Iterator<Item = (RawFd, Stream)> {
+        let of = |channel: &Channel, target| {
+            let pipe = channel.pipe.as_ref().filter(|_| !outlets.is_full(target))?;
+            Some((pipe.as_raw_fd(), Stream::Writes(target)))
+        };
+        let pmi = self.pmi.as_ref().map(|end| (end.as_raw_fd(), Stream::Pmi));
+        [of(&self.output, Target::Output), of(&self.errors, Target::Errors), pmi]
+            .into_iter()
+            .flatten()
     }
 
-    /// Passes on what the process has written.
-    ///
-    /// # Errors
-    /// Nobody reads the launcher's own output.
-    pub(super) fn forward(&mut self, stream: Stream) -> io::Result<()> {
-        if stream == Stream::Output {
-            let out = &mut io::stdout().lock();
-            forward_from(&mut self.output, &mut self.output_lines, out)
-        } else {
-            let out = &mut io::stderr().lock();
-            forward_from(&mut self.errors, &mut self.error_lines, out)
+    fn channel(&mut self, target: Target) -> &mut Channel {
+        match target {
+            Target::Output => &mut self.output,
+            Target::Errors => &mut self.errors,
         }
     }
 
-    /// Passes on all that is in the pipes now.
-    pub(super) fn drain(&mut self) {
-        // A failure shows again at the next regular pass.
-        let _ = self.forward(Stream::Output);
-        let _ = self.forward(Stream::Errors);
+    /// Passes on some of what the process has written.
+    pub(super) fn forward(&mut self, target: Target, outlets: &mut Outlets) {
+        self.channel(target).forward(outlets.queue(target));
     }
 
-    /// Passes on what was typed.
-    pub(super) fn feed(&mut self) {
-        if self.typed.is_empty() {
-            let mut bytes = [0; 4096];
-            match io::stdin().lock().read(&mut bytes) {
-                Ok(0) | Err(_) => self.input = None,
-                Ok(length) => self.typed.extend_from_slice(&bytes[..length]),
+    /// Passes on all that the process, which has ended, has written.
+    pub(super) fn drain(&mut self, outlets: &mut Outlets) {
+        for target in [Target::Output, Target::Errors] {
+            let channel = self.channel(target);
+            let mut left = LEFT_BYTES_MAX;
+            while left > 0 {
+                match channel.forward(outlets.queue(target)) {
+                    0 => break,
+                    length => left = left.saturating_sub(length),
+                }
             }
-            return;
+            channel.lines.finish(outlets.queue(target));
         }
-        let Some(input) = &mut self.input else { return };
-        match input.write(&self.typed) {
-            Ok(written) => drop(self.typed.drain(..written)),
-            Err(_) => self.input = None,
-        }
+    }
+
+    /// Whether it wrote something to its output that is no whole line, perhaps a question.
+    pub(super) fn has_partial_line(&self) -> bool {
+        self.output.lines.has_partial()
+    }
+
+    /// Passes on what it wrote to its output, though it is no whole line.
+    pub(super) fn show_partial_line(&mut self, outlets: &mut Outlets) {
+        self.output.lines.show_partial(outlets.queue(Target::Output));
     }
 
     /// What the process said to the PMI server.
@@ -142,7 +150,7 @@ impl Rank {
         let Some(pmi) = &mut self.pmi else { return Vec::new() };
         match pmi.read(&mut bytes) {
             Ok(length) if length > 0 => bytes[..length].to_vec(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Vec::new(),
+            Err(error) if is_no_end(&error) => Vec::new(),
             _ => {
                 self.pmi = None;
                 Vec::new()
@@ -159,71 +167,44 @@ impl Rank {
         }
     }
 
-    /// Whether nothing more can come from it.
-    pub(super) fn is_silent(&self) -> bool {
-        self.output.is_none() && self.errors.is_none()
+    /// Whether it can still be heard.
+    pub(super) fn is_connected(&self) -> bool {
+        self.pmi.is_some()
     }
 
-    pub(super) fn finish(&mut self) {
-        self.drain();
-        // As above: a failure to write has been dealt with.
-        let _ = self.output_lines.finish(&mut io::stdout().lock());
-        let _ = self.error_lines.finish(&mut io::stderr().lock());
+    /// Whether nothing more can come from it.
+    pub(super) fn is_silent(&self) -> bool {
+        self.output.pipe.is_none() && self.errors.pipe.is_none()
     }
 
     /// What it wrote last: to its error output, or else to its output.
-    pub(super) fn last_lines(&self) -> Vec<&str> {
-        let errors: Vec<&str> = self.error_lines.recent().collect();
-        if errors.is_empty() { self.output_lines.recent().collect() } else { errors }
+    pub(super) fn last_lines(&self) -> Vec<String> {
+        let errors: Vec<String> = self.errors.lines.recent().collect();
+        if errors.is_empty() { self.output.lines.recent().collect() } else { errors }
     }
 }
 
-fn forward_from(
-    pipe: &mut Option<impl Read>,
-    lines: &mut Lines,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut bytes = [0; 16 << 10];
-    while let Some(end) = pipe {
-        match end.read(&mut bytes) {
-            Ok(0) => {
-                *pipe = None;
-                lines.finish(out)?;
+impl Channel {
+    /// Reads once; returns how much there was.
+    fn forward(&mut self, out: &mut Vec<u8>) -> usize {
+        let Some(pipe) = &mut self.pipe else { return 0 };
+        let mut bytes = [0; READ_BYTES_MAX];
+        match pipe.read(&mut bytes) {
+            Ok(length) if length > 0 => {
+                self.lines.take(&bytes[..length], out);
+                length
             }
-            Ok(length) => lines.take(&bytes[..length], out)?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(_) => *pipe = None,
+            Err(error) if is_no_end(&error) => 0,
+            _ => {
+                self.pipe = None;
+                self.lines.finish(out);
+                0
+            }
         }
     }
-    Ok(())
 }
 
-/// What a rank learns from its environment: our own names, PMI's, and those that scripts written
-/// for other libraries read.
-fn variables(rank: u32, size: u32, job: &str) -> Vec<(&'static str, String)> {
-    let (rank, size) = (rank.to_string(), size.to_string());
-    let of_rank = [
-        "COMBRAY_RANK",
-        "COMBRAY_LOCAL_RANK",
-        "PMI_RANK",
-        "PMI_LOCAL_RANK",
-        "OMPI_COMM_WORLD_RANK",
-        "OMPI_COMM_WORLD_LOCAL_RANK",
-        "MPI_LOCALRANKID",
-    ];
-    let of_size = [
-        "COMBRAY_SIZE",
-        "COMBRAY_LOCAL_SIZE",
-        "PMI_SIZE",
-        "PMI_LOCAL_SIZE",
-        "OMPI_COMM_WORLD_SIZE",
-        "OMPI_COMM_WORLD_LOCAL_SIZE",
-        "MPI_LOCALNRANKS",
-    ];
-    let ranks = of_rank.into_iter().map(|name| (name, rank.clone()));
-    let sizes = of_size.into_iter().map(|name| (name, size.clone()));
-    let mut all: Vec<_> = ranks.chain(sizes).collect();
-    all.push(("COMBRAY_JOB", job.to_owned()));
-    all
+/// Whether more may come later.
+fn is_no_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -1,0 +1,61 @@
+//! What is typed at the launcher's terminal, on its way to rank 0.
+//!
+//! Only the foreground group of a terminal may read from it; that is the launcher's, not the
+//! ranks'.
+
+use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+
+use sys::process::{self, Interest};
+
+/// The launcher's side.
+pub(super) struct Keyboard {
+    /// None when there is no terminal, or nobody reads any more, or the input has ended.
+    pipe: Option<PipeWriter>,
+    /// Typed, but not taken by rank 0 yet.
+    typed: Vec<u8>,
+}
+
+const TERMINAL: RawFd = 0;
+
+impl Keyboard {
+    /// The launcher's side, and where rank 0 reads if standard input is a terminal.
+    pub(super) fn open() -> io::Result<(Self, Option<PipeReader>)> {
+        let keyboard = |pipe| Self { pipe, typed: Vec::new() };
+        if !io::stdin().is_terminal() {
+            return Ok((keyboard(None), None));
+        }
+        let (reader, writer) = io::pipe()?;
+        process::set_nonblocking(writer.as_raw_fd())?;
+        Ok((keyboard(Some(writer)), Some(reader)))
+    }
+
+    /// What to watch now. In the background of its terminal the launcher must not read; it is told
+    /// by SIGCONT when it comes to the foreground.
+    pub(super) fn watched(&self) -> Option<(RawFd, Interest)> {
+        let pipe = self.pipe.as_ref()?;
+        if !self.typed.is_empty() {
+            return Some((pipe.as_raw_fd(), Interest::Write));
+        }
+        process::is_foreground(TERMINAL).then_some((TERMINAL, Interest::Read))
+    }
+
+    /// Moves on what is ready.
+    pub(super) fn serve(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return };
+        if self.typed.is_empty() {
+            let mut bytes = [0; 4096];
+            match io::stdin().lock().read(&mut bytes) {
+                Ok(length) if length > 0 => self.typed.extend_from_slice(&bytes[..length]),
+                _ => self.pipe = None,
+            }
+            return;
+        }
+        match pipe.write(&self.typed) {
+            Ok(written) => drop(self.typed.drain(..written)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // Rank 0 reads no more.
+            Err(_) => self.pipe = None,
+        }
+    }
+}

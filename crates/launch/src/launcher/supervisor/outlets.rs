@@ -1,0 +1,135 @@
+//! The launcher's own output: what waits for it, and writing without ever waiting for a reader.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use sys::process::{self, Interest};
+
+/// Where a process wrote something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Output,
+    Errors,
+}
+
+/// Both outputs of the launcher.
+pub(super) struct Outlets {
+    output: Outlet,
+    /// None when both go to the same place, where one must not cut into a line of the other.
+    errors: Option<Outlet>,
+}
+
+struct Outlet {
+    file: File,
+    queue: Vec<u8>,
+    /// How much of the queue is written.
+    written: usize,
+    is_closed: bool,
+}
+
+/// When more than this waits, no more is read from the processes: they wait as if they wrote to
+/// the slow reader themselves.
+const QUEUE_BYTES_MAX: usize = 256 << 10;
+
+/// What a pipe that is ready takes without making the writer wait (PIPE_BUF).
+const WRITE_BYTES_MAX: usize = 4096;
+
+/// How often in a row is written, before anything else has its turn.
+const WRITES_MAX: usize = 64;
+
+impl Outlets {
+    pub(super) fn open() -> io::Result<Self> {
+        let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let errors = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+        let place = |file: &File| file.metadata().map(|data| (data.dev(), data.ino(), data.rdev()));
+        let is_same = place(&output)? == place(&errors)?;
+        let errors = (!is_same).then(|| Outlet::new(errors));
+        Ok(Self { output: Outlet::new(output), errors })
+    }
+
+    fn outlet(&mut self, target: Target) -> &mut Outlet {
+        match (target, &mut self.errors) {
+            (Target::Errors, Some(errors)) => errors,
+            _ => &mut self.output,
+        }
+    }
+
+    /// Where to append what shall be written.
+    pub(super) fn queue(&mut self, target: Target) -> &mut Vec<u8> {
+        &mut self.outlet(target).queue
+    }
+
+    /// Whether so much waits that no more should come.
+    pub(super) fn is_full(&self, target: Target) -> bool {
+        let outlet = match (target, &self.errors) {
+            (Target::Errors, Some(errors)) => errors,
+            _ => &self.output,
+        };
+        outlet.queue.len() - outlet.written >= QUEUE_BYTES_MAX
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn are_empty(&self) -> bool {
+        self.output.queue.is_empty() && self.errors.as_ref().is_none_or(|o| o.queue.is_empty())
+    }
+
+    /// The descriptors to watch until they take more.
+    pub(super) fn watched(&self) -> impl Iterator<Item = (RawFd, Target)> {
+        let output = (Some(&self.output), Target::Output);
+        [output, (self.errors.as_ref(), Target::Errors)].into_iter().filter_map(
+            |(outlet, target)| {
+                let outlet = outlet.filter(|outlet| !outlet.queue.is_empty())?;
+                Some((outlet.file.as_raw_fd(), target))
+            },
+        )
+    }
+
+    /// Writes as much as is taken without waiting.
+    ///
+    /// # Errors
+    /// Standard output takes no more: its reader has gone, or the disk is full. All that is
+    /// written there from now on is dropped. That nobody reads the error output is no error.
+    pub(super) fn write(&mut self, target: Target) -> io::Result<()> {
+        let is_own = target == Target::Errors && self.errors.is_some();
+        let result = self.outlet(target).write();
+        if is_own { Ok(()) } else { result }
+    }
+}
+
+impl Outlet {
+    fn new(file: File) -> Self {
+        Self { file, queue: Vec::new(), written: 0, is_closed: false }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let result = if self.is_closed { Ok(()) } else { self.push() };
+        self.is_closed |= result.is_err();
+        if self.is_closed {
+            self.written = self.queue.len();
+        }
+        self.queue.drain(..self.written);
+        self.written = 0;
+        result
+    }
+
+    fn push(&mut self) -> io::Result<()> {
+        let watched = [(self.file.as_raw_fd(), Interest::Write)];
+        for _ in 0..WRITES_MAX {
+            let rest = &self.queue[self.written..];
+            if rest.is_empty() || !process::poll(&watched, Some(Duration::ZERO))?[0] {
+                break;
+            }
+            match self.file.write(&rest[..rest.len().min(WRITE_BYTES_MAX)]) {
+                Ok(length) => self.written += length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Another program has made the place that we share with it non-blocking.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
