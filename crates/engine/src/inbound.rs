@@ -75,18 +75,24 @@ impl Engine {
     /// Takes the end of a transfer asked for by [`next_fetch`](Self::next_fetch): whether all
     /// bytes are where they belong. If not, the peer is asked to send them.
     pub fn handle_fetched(&mut self, request: RequestId, arrived: bool) {
-        let Some(receive) = self.requests.get(request) else { return };
-        let (gate, remote) = (receive.gate, receive.remote);
-        let wanted = receive.wanted();
-        let index = request.0.index;
-        if arrived {
-            self.requests[index].bytes = wanted;
-            self.complete(index);
-            self.push_control(gate, Record::Finished { request: remote });
-        } else {
-            let receiver = request.0.to_u64();
-            self.push_control(gate, Record::Grant { request: remote, receiver, length: wanted });
+        if !arrived {
+            return self.decline_fetch(request);
         }
+        let Some(receive) = self.requests.get(request) else { return };
+        let (gate, remote, wanted) = (receive.gate, receive.remote, receive.wanted());
+        let index = request.0.index;
+        self.requests[index].bytes = wanted;
+        self.complete(index);
+        self.push_control(gate, Record::Finished { request: remote });
+    }
+
+    /// Instead of carrying out a transfer asked for by [`next_fetch`](Self::next_fetch): asks the
+    /// peer to send the data.
+    pub fn decline_fetch(&mut self, request: RequestId) {
+        let Some(receive) = self.requests.get(request) else { return };
+        let (gate, remote, length) = (receive.gate, receive.remote, receive.wanted());
+        let receiver = request.0.to_u64();
+        self.push_control(gate, Record::Grant { request: remote, receiver, length });
     }
 
     fn handle_record(&mut self, gate: GateId, record: Record<'_>) -> Result<(), Malformed> {

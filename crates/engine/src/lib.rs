@@ -25,6 +25,6 @@ mod unexpected;
 
 pub use engine::{Engine, Fetch, Incoming, Receive, Send};
 pub use flow::ContextSlot;
-pub use outbound::ShortPacket;
+pub use outbound::{ShortPacket, StreamPacket};
 pub use request::{Outcome, Problem, RequestId};
 pub use unexpected::MessageId;

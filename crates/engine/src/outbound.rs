@@ -9,6 +9,7 @@ use crate::gate::{Chunk, Gate, eager_cost};
 use crate::request::{Request, Requests, State};
 use crate::slab::{NONE, Slab};
 use crate::strategy::{Offer, Window};
+use crate::tactic;
 
 /// The packet of a short message that passes by the outbox.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,32 @@ impl ShortPacket<'_> {
         let (header, payload) = out.split_at_mut(wire::MESSAGE_HEADER_BYTES);
         wire::message_header(header, self.flow, self.tag, self.sequence, self.length);
         self.buffer.read(0, &mut payload[..self.length]);
+    }
+}
+
+/// The packet of the next part of a large message.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamPacket<'a> {
+    receiver: u64,
+    offset: u64,
+    length: usize,
+    buffer: &'a Buffer,
+}
+
+impl StreamPacket<'_> {
+    const HEADER_BYTES: usize = 24;
+
+    /// Its length in bytes.
+    #[inline]
+    pub fn packet_len(&self) -> usize {
+        wire::padded(Self::HEADER_BYTES, self.length)
+    }
+
+    /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
+    #[inline]
+    pub fn write(&self, out: &mut [u8]) {
+        let record = Record::Data { receiver: self.receiver, offset: self.offset, payload: &[] };
+        write_with_payload(&record, self.buffer, self.offset as usize, self.length, out);
     }
 }
 
@@ -63,6 +90,37 @@ impl Engine {
             gate.credit -= eager_cost(length);
         }
         posted
+    }
+
+    /// The short cut for a large message on its way, when nothing else waits for the gate: the next
+    /// packet is its next part. `post` hands it to the rail and tells whether that took it.
+    /// `None`: the short cut does not apply.
+    #[inline]
+    pub fn send_part(
+        &mut self,
+        gate: GateId,
+        rail: RailId,
+        post: impl FnOnce(StreamPacket<'_>) -> bool,
+    ) -> Option<bool> {
+        let state = &mut self.gates[gate.0 as usize];
+        let &Chunk::Stream(index, receiver) = state.outbox.front()? else { return None };
+        if state.outbox.len() > 1 {
+            return None;
+        }
+        let request = &mut self.requests[index];
+        let room = self.rails[usize::from(rail.0)].packet_bytes_max - StreamPacket::HEADER_BYTES;
+        let length = tactic::part_of_stream(request.bytes, request.expected, room);
+        let (offset, buffer) = (request.bytes, &request.buffer);
+        let posted = post(StreamPacket { receiver, offset, length, buffer });
+        if posted {
+            request.bytes += length as u64;
+            if request.bytes == request.expected {
+                state.outbox.pop_front();
+                self.end_stream(index);
+                self.unlist_if_empty(gate);
+            }
+        }
+        Some(posted)
     }
 
     /// A gate for which something waits, in turn.
@@ -112,11 +170,24 @@ impl Engine {
             self.after_write(gate, chunk, entry.payload);
         }
         self.plan = plan;
+        self.unlist_if_empty(gate);
+    }
+
+    fn unlist_if_empty(&mut self, gate: GateId) {
         let state = &mut self.gates[gate.0 as usize];
         if state.outbox.is_empty() {
             state.listed = false;
             self.gates_with_work.retain(|&other| other != gate);
         }
+    }
+
+    /// All that the receiver wanted of a large message has been handed to rails.
+    fn end_stream(&mut self, index: u32) {
+        let request = &mut self.requests[index];
+        // What the receiver did not want is not the sender's fault.
+        request.bytes = request.buffer.len() as u64;
+        request.expected = 0;
+        self.complete(index);
     }
 
     fn write_chunk(&mut self, chunk: Chunk, payload: usize, out: &mut [u8]) -> usize {
@@ -170,10 +241,7 @@ impl Engine {
                 let request = &mut self.requests[index];
                 request.bytes += payload as u64;
                 if request.bytes == request.expected {
-                    // What the receiver did not want is not the sender's fault.
-                    request.bytes = request.buffer.len() as u64;
-                    request.expected = 0;
-                    self.complete(index);
+                    self.end_stream(index);
                 } else {
                     // To the end: the others shall not wait for the whole of it.
                     self.push_chunk(gate, chunk);

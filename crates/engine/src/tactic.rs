@@ -27,3 +27,37 @@ pub fn joins_with_profit(offer: Offer, rail: &RailProfile) -> bool {
 
 /// A chunk joins a packet when its bytes take no longer than this many packets' latencies.
 const JOIN_LATENCIES_MAX: u64 = 8;
+
+/// How many bytes the next part of a stream has, of which `done` of `whole` bytes are sent, when a
+/// packet has room for `room`. Sender and receiver copy at the same time, each another part: parts
+/// are small at the beginning, where the receiver waits for the first, and at the end, where the
+/// sender has nothing left to copy, and large between, where each costs a fixed time.
+#[inline]
+pub fn part_of_stream(done: u64, whole: u64, room: usize) -> usize {
+    let left = whole - done;
+    let ramp = (done.min(left) / 2).max(PART_BYTES_MIN);
+    let part = ramp.min(room as u64) / 8 * 8;
+    part.min(left) as usize
+}
+
+/// The smallest part of a stream, in bytes, that is worth a packet.
+const PART_BYTES_MIN: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_rise_and_fall_and_make_the_whole() {
+        for whole in [1, 4095, 4096, 65_536, 1_000_003] {
+            let (mut done, mut parts) = (0, Vec::new());
+            while done < whole {
+                parts.push(part_of_stream(done, whole, 16_360));
+                done += *parts.last().unwrap() as u64;
+            }
+            assert_eq!(done, whole);
+            assert!(parts.iter().all(|part| (1..=16_360).contains(part)));
+            assert!(parts[0] <= 4096 && *parts.last().unwrap() <= 8192, "{parts:?}");
+        }
+    }
+}

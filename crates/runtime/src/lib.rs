@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod configuration;
+mod copying;
 pub mod lock;
 mod runtime;
 pub mod waiting;

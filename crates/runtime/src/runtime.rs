@@ -1,6 +1,7 @@
 //! The way of a message between the engine and the rails.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use base::{ContextId, GateId, RailId};
 use driver::{Doorbell, Driver, Loopback, Sink};
@@ -10,6 +11,7 @@ use engine::{
 };
 use memory::Buffer;
 
+use crate::copying::{Choice, Mechanism};
 use crate::wire_up::Fatal;
 
 /// The rail from the process to itself.
@@ -24,6 +26,7 @@ pub struct Runtime {
     loopback: Loopback,
     shm: Shm,
     strangers: Strangers,
+    copying: Choice,
     fatal: Fatal,
 }
 
@@ -38,7 +41,8 @@ impl Runtime {
         shm: Shm,
         fatal: Fatal,
     ) -> Self {
-        let mut runtime = Self { own, engine, loopback, shm, strangers: Strangers::new(), fatal };
+        let (strangers, copying) = (Strangers::new(), Choice::default());
+        let mut runtime = Self { own, engine, loopback, shm, strangers, copying, fatal };
         runtime.engine.connect(own, &[LOOPBACK], true);
         runtime
     }
@@ -185,10 +189,18 @@ impl Runtime {
             };
             receiver.packet(gate, &packet);
         }
+        if self.copying.is_timing() {
+            self.copying.note_complete(|request| self.engine.is_complete(request));
+        }
         while let Some(fetch) = self.engine.next_fetch() {
             let engine::Fetch { gate, memory, length, into, request } = fetch;
-            let (length, token) = (length as usize, request.to_u64());
-            self.shm.fetch(driver::Fetch { gate, memory, length, into, token });
+            match self.copying.begin(request, length, Instant::now()) {
+                Mechanism::Fetch => {
+                    let (length, token) = (length as usize, request.to_u64());
+                    self.shm.fetch(driver::Fetch { gate, memory, length, into, token });
+                }
+                Mechanism::Stream => self.engine.decline_fetch(request),
+            }
         }
         self.flush()
     }
@@ -200,20 +212,30 @@ impl Runtime {
         for _ in 0..self.engine.gates_with_work() {
             let Some(gate) = self.engine.gate_with_work() else { break };
             let rail = self.engine.rails_of(gate)[0];
-            while let Some(length) = self.engine.plan_packet(gate, rail) {
-                let engine = &mut self.engine;
-                let mut fill = |out: &mut [u8]| engine.write_packet(gate, out);
-                let posted = match rail {
-                    LOOPBACK => self.loopback.post_packet(gate, length, &mut fill),
-                    _ => self.shm.post_packet(gate, length, &mut fill),
-                };
-                if !posted {
-                    break;
-                }
+            while self.flush_one(gate, rail) {
                 any = true;
             }
         }
         any
+    }
+
+    /// Hands the next packet for `gate` to `rail`; returns whether it went.
+    fn flush_one(&mut self, gate: GateId, rail: RailId) -> bool {
+        let (loopback, shm) = (&mut self.loopback, &mut self.shm);
+        let part = self.engine.send_part(gate, rail, |packet| match rail {
+            LOOPBACK => loopback.push(packet.packet_len(), |out| packet.write(out)),
+            _ => shm.push(gate, packet.packet_len(), |out| packet.write(out)),
+        });
+        if let Some(posted) = part {
+            return posted;
+        }
+        let Some(length) = self.engine.plan_packet(gate, rail) else { return false };
+        let engine = &mut self.engine;
+        let write = |out: &mut [u8]| engine.write_packet(gate, out);
+        match rail {
+            LOOPBACK => loopback.push(length, write),
+            _ => shm.push(gate, length, write),
+        }
     }
 
     /// Connects a peer; a failure ends the job, since messages to it or from it would be lost.
