@@ -1,8 +1,10 @@
 //! Requests: waiting, testing, cancelling, starting (sections 3.7 to 3.9 of the standard).
 
+mod generalized;
 mod several;
 
 use std::ffi::c_int;
+use std::rc::Rc;
 
 use base::ErrorClass;
 use mpi::{Process, Status};
@@ -14,7 +16,9 @@ use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_REQUEST_NULL;
 
 use super::statuses::{report_status, to_c};
+use generalized::Generalized;
 
+pub use generalized::{grequest_complete, grequest_start};
 pub use several::{
     request_get_status_all, request_get_status_any, request_get_status_some, testall, testany,
     testsome, waitall, waitany, waitsome,
@@ -39,6 +43,16 @@ pub enum Pending {
     One(mpi::Request),
     /// A send and a receive that complete together; the status is that of the receive.
     Both { send: Box<mpi::Request>, receive: mpi::Request },
+    /// An operation of the program itself.
+    Generalized(Rc<Generalized>),
+}
+
+/// The status of a complete request.
+enum Taken {
+    /// With whether the request is persistent, and stays.
+    Status(Status, bool),
+    /// The program must be asked, while nothing is borrowed.
+    Ask(Rc<Generalized>),
 }
 
 impl Pending {
@@ -48,34 +62,39 @@ impl Pending {
         match self {
             Pending::One(request) => process.is_ready(request),
             Pending::Both { send, receive } => process.is_ready(send) && process.is_ready(receive),
+            Pending::Generalized(operation) => operation.is_complete(),
         }
     }
 
     /// Takes its status, as it is complete.
     #[inline]
-    fn take_status(&mut self, process: &Process) -> Status {
+    fn take_status(&mut self, process: &Process) -> Taken {
         match self {
-            Pending::One(request) => process.take_status(request),
+            Pending::One(request) => {
+                let persistent = request.is_persistent();
+                Taken::Status(process.take_status(request), persistent)
+            }
             Pending::Both { send, receive } => {
                 process.take_status(send);
-                process.take_status(receive)
+                Taken::Status(process.take_status(receive), false)
             }
+            Pending::Generalized(operation) => Taken::Ask(Rc::clone(operation)),
         }
     }
 
     /// Its status, which stays; none while it is underway.
-    fn status(&self, process: &Process) -> Option<Status> {
-        match self {
-            Pending::One(request) => process.status(request),
+    fn status(&self, process: &Process) -> Option<Taken> {
+        let status = match self {
+            Pending::One(request) => process.status(request)?,
             Pending::Both { send, receive } => {
-                process.status(send).and_then(|_| process.status(receive))
+                process.status(send)?;
+                process.status(receive)?
             }
-        }
-    }
-
-    #[inline]
-    fn is_persistent(&self) -> bool {
-        matches!(self, Pending::One(request) if request.is_persistent())
+            Pending::Generalized(operation) => {
+                return operation.is_complete().then(|| Taken::Ask(Rc::clone(operation)));
+            }
+        };
+        Some(Taken::Status(status, false))
     }
 
     /// Whether there is nothing to wait for: a persistent request that was not started.
@@ -145,7 +164,7 @@ pub fn request_get_status(
 
 pub fn request_free(call: &Call, request: Out<Request>) -> Outcome<()> {
     let handle = request.value();
-    let pending = call.library.requests.forget(handle).ok_or_else(|| invalid(1, handle))?;
+    let pending = take(call, 1, handle)?;
     request.set(MPI_REQUEST_NULL);
     let process = &call.library.process;
     match pending.work {
@@ -154,7 +173,19 @@ pub fn request_free(call: &Call, request: Out<Request>) -> Outcome<()> {
             process.free_request(*send);
             process.free_request(receive);
         }
+        Pending::Generalized(operation) if !operation.is_complete() => {
+            // The program still completes it by its handle.
+            operation.give_up();
+            let work = Pending::Generalized(operation);
+            call.library.requests.put_back(handle, PendingRequest { work, ..pending });
+            return Ok(());
+        }
+        Pending::Generalized(operation) => {
+            call.library.requests.forget(handle);
+            return operation.let_go().map_or(Ok(()), |error| Err(error.into()));
+        }
     }
+    call.library.requests.forget(handle);
     Ok(())
 }
 
@@ -167,6 +198,7 @@ pub fn cancel(call: &Call, request: Out<Request>) -> Outcome<()> {
         Pending::Both { send, receive } => {
             process.cancel(send).and_then(|()| process.cancel(receive))
         }
+        Pending::Generalized(operation) => operation.cancel().map_or(Ok(()), Err),
     };
     call.library.requests.put_back(handle, pending);
     // Where the answer takes no other process, it is there when the call returns.
@@ -191,7 +223,7 @@ fn start_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
     let mut pending = take(call, position, handle)?;
     let outcome = match &mut pending.work {
         Pending::One(work) => call.library.process.start(work),
-        Pending::Both { .. } => Err(base::Error::new(
+        Pending::Both { .. } | Pending::Generalized(_) => Err(base::Error::new(
             ErrorClass::Request,
             "the request is not persistent: only those of MPI_*_init can be started",
         )),
@@ -256,16 +288,26 @@ fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
 fn finish(call: &Call, handle: Request) -> (Status, Request) {
     let process = &call.library.process;
     let table = &call.library.requests;
-    let taken = table
-        .with(handle, |pending| (pending.work.take_status(process), pending.work.is_persistent()));
-    match taken {
-        Some((status, true)) => (status, handle),
-        Some((status, false)) => {
+    match table.with(handle, |pending| pending.work.take_status(process)) {
+        Some(Taken::Status(status, true)) => (status, handle),
+        Some(Taken::Status(status, false)) => {
             table.remove(handle);
             (status, MPI_REQUEST_NULL)
         }
+        Some(Taken::Ask(operation)) => {
+            table.remove(handle);
+            (finish_generalized(&operation), MPI_REQUEST_NULL)
+        }
         None => (Status::EMPTY, MPI_REQUEST_NULL),
     }
+}
+
+#[cold]
+fn finish_generalized(operation: &Generalized) -> Status {
+    let mut status = operation.ask_status();
+    let error = operation.let_go();
+    status.error = status.error.or(error.map(Box::new));
+    status
 }
 
 /// The status of a request if it is complete, null or inactive; it stays as it is.
@@ -275,5 +317,9 @@ fn peek(call: &Call, position: usize, handle: Request) -> Outcome<Option<Status>
     }
     let process = &call.library.process;
     let found = call.library.requests.with(handle, |pending| pending.work.status(process));
-    found.ok_or_else(|| unusable(call, position, handle))
+    let taken = found.ok_or_else(|| unusable(call, position, handle))?;
+    Ok(taken.map(|taken| match taken {
+        Taken::Status(status, _) => status,
+        Taken::Ask(operation) => operation.ask_status(),
+    }))
 }

@@ -35,6 +35,79 @@ unsafe extern "C" fn PMPI_Cancel(request: *mut Request) -> c_int {
     unsafe { cancel_entry(request) }
 }
 
+/// `MPI_Grequest_complete`.
+unsafe extern "C" fn grequest_complete_entry(request: Request) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Grequest_complete", parameters: &["request"] };
+    enter(&ENTRY, |call| calls::requests::grequest_complete(call, request))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Grequest_complete(request: Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { grequest_complete_entry(request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Grequest_complete(request: Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { grequest_complete_entry(request) }
+}
+
+/// `MPI_Grequest_start`.
+unsafe extern "C" fn grequest_start_entry(
+    query_fn: *const c_void,
+    free_fn: *const c_void,
+    cancel_fn: *const c_void,
+    extra_state: *mut c_void,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Grequest_start",
+        parameters: &["query_fn", "free_fn", "cancel_fn", "extra_state", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let query_fn = Callback(query_fn);
+            let free_fn = Callback(free_fn);
+            let cancel_fn = Callback(cancel_fn);
+            let request = call.out(5, request)?;
+            calls::requests::grequest_start(
+                call,
+                query_fn,
+                free_fn,
+                cancel_fn,
+                extra_state,
+                request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Grequest_start(
+    query_fn: *const c_void,
+    free_fn: *const c_void,
+    cancel_fn: *const c_void,
+    extra_state: *mut c_void,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { grequest_start_entry(query_fn, free_fn, cancel_fn, extra_state, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Grequest_start(
+    query_fn: *const c_void,
+    free_fn: *const c_void,
+    cancel_fn: *const c_void,
+    extra_state: *mut c_void,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { grequest_start_entry(query_fn, free_fn, cancel_fn, extra_state, request) }
+}
+
 /// `MPI_Request_free`.
 unsafe extern "C" fn request_free_entry(request: *mut Request) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Request_free", parameters: &["request"] };

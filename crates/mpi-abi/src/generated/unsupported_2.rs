@@ -2245,65 +2245,6 @@ unsafe extern "C" fn PMPI_Graphdims_get(
     unsafe { graphdims_get_entry(comm, nnodes, nedges) }
 }
 
-/// `MPI_Grequest_complete`.
-unsafe extern "C" fn grequest_complete_entry(request: Request) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Grequest_complete", parameters: &["request"] };
-    let _ = (request,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Grequest_complete(request: Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { grequest_complete_entry(request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Grequest_complete(request: Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { grequest_complete_entry(request) }
-}
-
-/// `MPI_Grequest_start`.
-unsafe extern "C" fn grequest_start_entry(
-    query_fn: *const c_void,
-    free_fn: *const c_void,
-    cancel_fn: *const c_void,
-    extra_state: *mut c_void,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Grequest_start",
-        parameters: &["query_fn", "free_fn", "cancel_fn", "extra_state", "request"],
-    };
-    let _ = (query_fn, free_fn, cancel_fn, extra_state, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Grequest_start(
-    query_fn: *const c_void,
-    free_fn: *const c_void,
-    cancel_fn: *const c_void,
-    extra_state: *mut c_void,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { grequest_start_entry(query_fn, free_fn, cancel_fn, extra_state, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Grequest_start(
-    query_fn: *const c_void,
-    free_fn: *const c_void,
-    cancel_fn: *const c_void,
-    extra_state: *mut c_void,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { grequest_start_entry(query_fn, free_fn, cancel_fn, extra_state, request) }
-}
-
 /// `MPI_Group_from_session_pset`.
 unsafe extern "C" fn group_from_session_pset_entry(
     session: Session,
@@ -5187,5 +5128,95 @@ unsafe extern "C" fn PMPI_Iscatterv_c(
             sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
             request,
         )
+    }
+}
+
+/// `MPI_Lookup_name`.
+unsafe extern "C" fn lookup_name_entry(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *mut c_char,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Lookup_name", parameters: &["service_name", "info", "port_name"] };
+    let _ = (service_name, info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Lookup_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { lookup_name_entry(service_name, info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Lookup_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { lookup_name_entry(service_name, info, port_name) }
+}
+
+/// `MPI_Neighbor_allgather`.
+unsafe extern "C" fn neighbor_allgather_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgather",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
     }
 }

@@ -11,96 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_Lookup_name`.
-unsafe extern "C" fn lookup_name_entry(
-    service_name: *const c_char,
-    info: Info,
-    port_name: *mut c_char,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Lookup_name", parameters: &["service_name", "info", "port_name"] };
-    let _ = (service_name, info, port_name);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Lookup_name(
-    service_name: *const c_char,
-    info: Info,
-    port_name: *mut c_char,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { lookup_name_entry(service_name, info, port_name) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Lookup_name(
-    service_name: *const c_char,
-    info: Info,
-    port_name: *mut c_char,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { lookup_name_entry(service_name, info, port_name) }
-}
-
-/// `MPI_Neighbor_allgather`.
-unsafe extern "C" fn neighbor_allgather_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgather",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
 /// `MPI_Neighbor_allgather_c`.
 unsafe extern "C" fn neighbor_allgather_c_entry(
     sendbuf: *const c_void,
@@ -4997,4 +4907,43 @@ unsafe extern "C" fn PMPI_Win_set_attr(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { win_set_attr_entry(win, win_keyval, attribute_val) }
+}
+
+/// `MPI_Win_set_errhandler`.
+unsafe extern "C" fn win_set_errhandler_entry(win: Win, errhandler: Errhandler) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_set_errhandler", parameters: &["win", "errhandler"] };
+    let _ = (win, errhandler);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_errhandler_entry(win, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_errhandler_entry(win, errhandler) }
+}
+
+/// `MPI_Win_set_info`.
+unsafe extern "C" fn win_set_info_entry(win: Win, info: Info) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_set_info", parameters: &["win", "info"] };
+    let _ = (win, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_set_info(win: Win, info: Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_info_entry(win, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_set_info(win: Win, info: Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_info_entry(win, info) }
 }

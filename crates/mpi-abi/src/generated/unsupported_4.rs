@@ -11,45 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_Win_set_errhandler`.
-unsafe extern "C" fn win_set_errhandler_entry(win: Win, errhandler: Errhandler) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Win_set_errhandler", parameters: &["win", "errhandler"] };
-    let _ = (win, errhandler);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_errhandler_entry(win, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_errhandler_entry(win, errhandler) }
-}
-
-/// `MPI_Win_set_info`.
-unsafe extern "C" fn win_set_info_entry(win: Win, info: Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_set_info", parameters: &["win", "info"] };
-    let _ = (win, info);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_set_info(win: Win, info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_info_entry(win, info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_set_info(win: Win, info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_info_entry(win, info) }
-}
-
 /// `MPI_Win_set_name`.
 unsafe extern "C" fn win_set_name_entry(win: Win, win_name: *const c_char) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Win_set_name", parameters: &["win", "win_name"] };

@@ -1,0 +1,128 @@
+//! Generalized requests: operations of the program that look like requests (section 13.2 of the
+//! standard).
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::rc::Rc;
+
+use base::{Error, ErrorClass};
+use mpi::{Source, Status};
+
+use super::{Pending, PendingRequest, unusable};
+use crate::arguments::{Callback, Out, null};
+use crate::c::{self, Comm, Request};
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, MPI_SUCCESS};
+
+type QueryInC = unsafe extern "C" fn(*mut c_void, *mut c::Status) -> c_int;
+type FreeInC = unsafe extern "C" fn(*mut c_void) -> c_int;
+type CancelInC = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
+
+/// An operation of the program.
+#[derive(Debug)]
+pub struct Generalized {
+    query: QueryInC,
+    free: FreeInC,
+    cancel: CancelInC,
+    extra_state: *mut c_void,
+    complete: Cell<bool>,
+    /// The program freed the request before it was complete.
+    given_up: Cell<bool>,
+}
+
+impl Generalized {
+    /// Whether the program said that the operation is complete.
+    pub fn is_complete(&self) -> bool {
+        self.complete.get()
+    }
+
+    /// The status that the program's function tells, with the error that it returned.
+    pub fn ask_status(&self) -> Status {
+        let mut told = c::Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0, false);
+        // SAFETY: the program vouches for its function; the place is ours.
+        let code = unsafe { (self.query)(self.extra_state, &raw mut told) };
+        Status {
+            source: match told.source {
+                MPI_PROC_NULL => Source::Null,
+                rank => u32::try_from(rank).map_or(Source::Any, Source::Rank),
+            },
+            tag: Some(told.tag).filter(|tag| *tag != MPI_ANY_TAG),
+            bytes: told.bytes(),
+            cancelled: told.is_cancelled(),
+            error: failed("query", code).map(Box::new),
+        }
+    }
+
+    /// Lets the program free what belongs to the operation.
+    pub fn let_go(&self) -> Option<Error> {
+        // SAFETY: the program vouches for its function.
+        failed("free", unsafe { (self.free)(self.extra_state) })
+    }
+
+    /// Lets the program cancel the operation.
+    pub fn cancel(&self) -> Option<Error> {
+        // SAFETY: the program vouches for its function.
+        let code = unsafe { (self.cancel)(self.extra_state, self.complete.get().into()) };
+        failed("cancel", code)
+    }
+
+    /// Notes that the program has no handle any more.
+    pub fn give_up(&self) {
+        self.given_up.set(true);
+    }
+}
+
+fn failed(which: &str, code: c_int) -> Option<Error> {
+    (code != MPI_SUCCESS).then(|| {
+        let detail = format!("the {which} function of the request returned the error code {code}");
+        Error::new(ErrorClass::Added(code), detail)
+    })
+}
+
+pub fn grequest_start(
+    call: &Call,
+    query: Callback,
+    free: Callback,
+    cancel: Callback,
+    extra_state: *mut c_void,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let functions = [query.0, free.0, cancel.0];
+    if let Some(missing) = functions.iter().position(|function| function.is_null()) {
+        return Err(null(missing + 1));
+    }
+    // SAFETY: the program passed functions of these types, and none is null.
+    let operation = unsafe {
+        Generalized {
+            query: transmute::<*const c_void, QueryInC>(query.0),
+            free: transmute::<*const c_void, FreeInC>(free.0),
+            cancel: transmute::<*const c_void, CancelInC>(cancel.0),
+            extra_state,
+            complete: Cell::new(false),
+            given_up: Cell::new(false),
+        }
+    };
+    let work = Pending::Generalized(Rc::new(operation));
+    request.set(call.library.requests.insert(PendingRequest { communicator: Comm(0), work }));
+    Ok(())
+}
+
+pub fn grequest_complete(call: &Call, request: Request) -> Outcome<()> {
+    let table = &call.library.requests;
+    let operation = table.with(request, |pending| match &pending.work {
+        Pending::Generalized(operation) => Some(Rc::clone(operation)),
+        _ => None,
+    });
+    let operation = operation.ok_or_else(|| unusable(call, 1, request))?.ok_or_else(|| {
+        let detail = "is not a generalized request; the library completes it";
+        Failure::argument(1, ErrorClass::Request, detail)
+    })?;
+    operation.complete.set(true);
+    if !operation.given_up.get() {
+        return Ok(());
+    }
+    table.remove(request);
+    operation.let_go().map_or(Ok(()), |error| Err(error.into()))
+}
