@@ -177,7 +177,7 @@ fn wait_for_supervisor(
         }
         let mut watched = vec![(signals.as_raw_fd(), Interest::Read)];
         watched.extend(keyboard.watched());
-        if process::poll(&watched, None)?.get(1) == Some(&true) {
+        if process::poll(&watched, keyboard.patience())?.get(1) == Some(&true) {
             keyboard.serve();
         }
     }

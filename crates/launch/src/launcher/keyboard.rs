@@ -5,6 +5,7 @@
 
 use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
 
 use sys::process::{self, Interest};
 
@@ -18,6 +19,9 @@ pub(super) struct Keyboard {
 
 const TERMINAL: RawFd = 0;
 
+/// How often the launcher looks whether it has come to the foreground.
+const BACKGROUND: Duration = Duration::from_secs(1);
+
 impl Keyboard {
     /// The launcher's side, and where rank 0 reads if standard input is a terminal.
     pub(super) fn open() -> io::Result<(Self, Option<PipeReader>)> {
@@ -30,14 +34,20 @@ impl Keyboard {
         Ok((keyboard(Some(writer)), Some(reader)))
     }
 
-    /// What to watch now. In the background of its terminal the launcher must not read; it is told
-    /// by SIGCONT when it comes to the foreground.
+    /// What to watch now. In the background of its terminal the launcher must not read.
     pub(super) fn watched(&self) -> Option<(RawFd, Interest)> {
         let pipe = self.pipe.as_ref()?;
         if !self.typed.is_empty() {
             return Some((pipe.as_raw_fd(), Interest::Write));
         }
         process::is_foreground(TERMINAL).then_some((TERMINAL, Interest::Read))
+    }
+
+    /// After how long to look again: nothing tells a process that runs that it came to the
+    /// foreground.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let is_in_background = self.pipe.is_some() && self.watched().is_none();
+        is_in_background.then_some(BACKGROUND)
     }
 
     /// Moves on what is ready.
