@@ -261,7 +261,7 @@ fn geometry_of(construction: &Construction, base: Option<&Arc<Datatype>>) -> Res
         sum.add(&block);
         true
     });
-    sum.finish()
+    sum.finish(matches!(construction, Construction::Struct(_)))
 }
 
 /// Datatypes are walked and dropped level by level on the stack, so there is an end to nesting.

@@ -14,6 +14,9 @@ pub(crate) struct Geometry {
     pub elements: usize,
     /// The lowest and one past the highest byte of data; `None` where there is no data.
     pub data: Option<(isize, isize)>,
+    /// The bounds that follow from the data and the padding of structures; where markers are, they
+    /// rule instead.
+    pub span: Option<(isize, isize)>,
     /// The bounds that `MPI_Type_create_resized` set, here or in a part.
     pub markers: Option<(isize, isize)>,
     /// The largest alignment of a basic element; 1 where there is none.
@@ -60,22 +63,16 @@ impl Geometry {
             size: named.size(),
             elements,
             data: Some((0, end as isize)),
+            span: Some((0, end.next_multiple_of(named.alignment()) as isize)),
             markers: None,
             alignment: named.alignment(),
             content,
         }
     }
 
-    /// The bounds with which elements follow each other: lower bound and upper bound. Where no
-    /// markers rule, the upper one is padded so that the extent keeps all elements aligned.
+    /// The bounds with which elements follow each other: lower bound and upper bound.
     pub fn bounds(&self) -> (isize, isize) {
-        if let Some(markers) = self.markers {
-            return markers;
-        }
-        let Some((low, high)) = self.data else { return (0, 0) };
-        let alignment = self.alignment as isize;
-        let padding = (high - low).wrapping_neg().rem_euclid(alignment);
-        (low, high.saturating_add(padding))
+        self.markers.or(self.span).unwrap_or((0, 0))
     }
 
     pub fn extent(&self) -> isize {
@@ -89,6 +86,7 @@ pub(crate) struct Sum {
     size: i128,
     elements: i128,
     data: Option<(i128, i128)>,
+    span: Option<(i128, i128)>,
     markers: Option<(i128, i128)>,
     alignment: usize,
     content: Content,
@@ -101,6 +99,7 @@ impl Sum {
             size: 0,
             elements: 0,
             data: None,
+            span: None,
             markers: None,
             alignment: 1,
             content: Content::None,
@@ -122,6 +121,7 @@ impl Sum {
         self.elements = self.elements.saturating_add(total.saturating_mul(part.elements as i128));
         let reach = Reach::of(block, part.extent() as i128);
         self.data = union(self.data, part.data.map(|range| reach.apply(range)));
+        self.span = union(self.span, part.span.map(|range| reach.apply(range)));
         self.markers = union(self.markers, part.markers.map(|range| reach.apply(range)));
         if part.data.is_some() {
             self.alignment = self.alignment.max(part.alignment);
@@ -130,7 +130,15 @@ impl Sum {
         self.overflow |= !reach.fits();
     }
 
-    pub fn finish(self) -> Result<Geometry> {
+    /// The upper bound of a structure is padded so that its extent keeps all elements aligned, as
+    /// compilers do; other constructors take over the padding of their parts. (Section 5.1.7 words
+    /// the padding for any type map, but all libraries apply it to structures only, and programs
+    /// rely on that.)
+    pub fn finish(mut self, is_structure: bool) -> Result<Geometry> {
+        if let (true, Some((low, high))) = (is_structure, self.span) {
+            let padding = (low - high).rem_euclid(self.alignment as i128);
+            self.span = Some((low, high + padding));
+        }
         let geometry = (|| {
             if self.overflow {
                 return None;
@@ -139,6 +147,7 @@ impl Sum {
                 size: usize::try_from(isize::try_from(self.size).ok()?).ok()?,
                 elements: usize::try_from(isize::try_from(self.elements).ok()?).ok()?,
                 data: narrow(self.data)?,
+                span: narrow(self.span)?,
                 markers: narrow(self.markers)?,
                 alignment: self.alignment,
                 content: self.content,
@@ -199,12 +208,10 @@ fn union(one: Option<(i128, i128)>, other: Option<(i128, i128)>) -> Option<(i128
     }
 }
 
-/// The range in machine words, if it and its length fit, padding included.
+/// The range in machine words, if it and its length fit.
 #[allow(clippy::option_option)]
 fn narrow(range: Option<(i128, i128)>) -> Option<Option<(isize, isize)>> {
     let Some((low, high)) = range else { return Some(None) };
-    let padding_max = 32;
-    isize::try_from(high - low + padding_max).ok()?;
-    isize::try_from(high + padding_max).ok()?;
+    isize::try_from(high - low).ok()?;
     Some(Some((isize::try_from(low).ok()?, isize::try_from(high).ok()?)))
 }

@@ -175,10 +175,14 @@ impl Peer {
         }
         let path = format!("/proc/{}/fd/{}", card.pid, card.descriptor);
         let file = OpenOptions::new().read(true).write(true).open(&path).map_err(|cause| {
-            error(format!(
-                "its shared segment {path} cannot be opened: {cause}. Both processes must be of \
-                 the same user, and /proc must be mounted without hidepid"
-            ))
+            let pid = card.pid;
+            error(match cause.kind() {
+                io::ErrorKind::NotFound => format!("its process {pid} has ended ({path} is gone)"),
+                _ => format!(
+                    "its shared segment {path} cannot be opened: {cause}. Both processes must be \
+                     of the same user, and /proc must be mounted without hidepid"
+                ),
+            })
         })?;
         let foreign = || error(format!("{path} is not the segment of a process of this job"));
         let length = file.metadata().map(|data| data.len()).unwrap_or(0);

@@ -89,7 +89,7 @@ impl Buffer {
     ///
     /// # Safety
     /// As for [`Memory::new`] with displacements `0..length`, for as long as the buffer is used.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn contiguous(base: *mut u8, length: usize) -> Self {
         // SAFETY: passed on to the caller.
         let memory = unsafe { Memory::new(base, 0, length as isize) };

@@ -41,6 +41,7 @@ impl Memory {
     /// - Every byte at `base + low .. base + high` that is later read is readable, and every byte
     ///   that is later written is writable, for as long as this value or a copy of it is used.
     /// - Nobody else writes those bytes meanwhile (the rule that MPI sets for buffers in use).
+    #[inline(always)]
     pub unsafe fn new(base: *mut u8, low: isize, high: isize) -> Self {
         Self { base, low, high: high.max(low) }
     }

@@ -52,7 +52,8 @@ impl Process {
         }
     }
 
-    fn buffer_is_empty(&self) -> bool {
+    /// Whether all buffered messages have left; makes no progress.
+    pub fn buffer_is_empty(&self) -> bool {
         self.forget_sent();
         self.attached.borrow().as_ref().is_none_or(|attached| attached.underway.is_empty())
     }
@@ -80,7 +81,7 @@ impl Process {
         let cost = buffer.len() as u64 + OVERHEAD_BYTES;
         self.progress();
         self.forget_sent();
-        if self.room_for_buffered()? < cost {
+        if self.room_for_buffered(buffer.len())? < cost {
             let what = format!(
                 "the attached buffer has too little room for {} bytes and {OVERHEAD_BYTES} of \
                  overhead; attach a larger one",
@@ -100,14 +101,17 @@ impl Process {
         Ok(())
     }
 
-    fn room_for_buffered(&self) -> Result<u64> {
+    fn room_for_buffered(&self, length: usize) -> Result<u64> {
         match &*self.attached.borrow() {
             Some(attached) => {
                 let taken: u64 = attached.underway.iter().map(|(_, cost)| cost).sum();
                 Ok(attached.size.saturating_sub(taken))
             }
             None => {
-                let what = "no buffer is attached: call MPI_Buffer_attach first";
+                let what = format!(
+                    "no buffer is attached for the {length} bytes of the message: call \
+                     MPI_Buffer_attach first"
+                );
                 Err(Error::new(ErrorClass::Buffer, what))
             }
         }

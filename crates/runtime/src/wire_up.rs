@@ -87,6 +87,8 @@ pub fn start() -> Result<Started, StartError> {
         let neighbour = GateId((rank + 1) % size);
         let connected = runtime.try_connect(neighbour);
         connected.map_err(|error| StartError { message: cannot_reach(neighbour, &error) })?;
+        // Nobody leaves, and perhaps ends, before that trial is over everywhere.
+        locked(&job).barrier()?;
     }
     Ok(Started { runtime, job, rank, size, crowded, complaints })
 }

@@ -100,6 +100,7 @@ impl Spec {
                 Kind::Pair(value, index) => {
                     map.entries.push((Entry::Basic(value), 0));
                     map.entries.push((Entry::Basic(index), named.index_displacement() as i64));
+                    map.pad();
                 }
                 _ => map.entries.push((Entry::Basic(*named), 0)),
             },
@@ -135,6 +136,7 @@ impl Spec {
                 for (length, displacement, of) in blocks {
                     map.append(&of.type_map(), *displacement, *length);
                 }
+                map.pad();
             }
             Spec::Subarray(dimensions, order, of) => return subarray(dimensions, *order, of),
             Spec::Darray(_, rank, dimensions, order, of) => {
@@ -153,6 +155,8 @@ pub enum Entry {
     Basic(Predefined),
     LowerMarker,
     UpperMarker,
+    /// Where the padding of a structure ends.
+    Padding,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -168,6 +172,22 @@ impl TypeMap {
                 of.entries.iter().map(|(entry, at)| (*entry, at + displacement + i * extent));
             self.entries.extend(shifted);
         }
+    }
+
+    /// What a compiler adds to the end of a structure.
+    fn pad(&mut self) {
+        let Some(alignment) = self.basic().map(|(named, _)| named.alignment() as u64).max() else {
+            return;
+        };
+        let low = self.true_lower_bound();
+        let extent = self.padded_upper_bound() - low;
+        self.entries
+            .push((Entry::Padding, low + (extent as u64).next_multiple_of(alignment) as i64));
+    }
+
+    fn padded_upper_bound(&self) -> i64 {
+        let paddings = self.markers(Entry::Padding);
+        paddings.chain([self.true_upper_bound()]).max().unwrap_or(0)
     }
 
     fn with_bounds(mut self, lower: i64, upper: i64) -> Self {
@@ -205,12 +225,8 @@ impl TypeMap {
     }
 
     pub fn upper_bound(&self) -> i64 {
-        self.markers(Entry::UpperMarker).max().unwrap_or_else(|| {
-            let alignment = self.basic().map(|(named, _)| named.alignment() as i64).max();
-            let extent = self.true_upper_bound() - self.true_lower_bound();
-            self.true_lower_bound()
-                + (extent as u64).next_multiple_of(alignment.unwrap_or(1) as u64) as i64
-        })
+        let marker = self.markers(Entry::UpperMarker).max();
+        marker.unwrap_or_else(|| self.padded_upper_bound())
     }
 
     pub fn extent(&self) -> i64 {
