@@ -82,19 +82,25 @@ pub struct Callback(pub *const c_void);
 
 impl Call {
     /// The communicator with this handle; errors of the call go to its error handler.
-    #[inline]
+    #[inline(always)]
     pub fn communicator(&self, position: usize, handle: Comm) -> Outcome<KnownCommunicator> {
-        let process = &self.library.process;
         let object = match handle {
-            MPI_COMM_WORLD => Rc::clone(process.world()),
-            MPI_COMM_SELF => Rc::clone(process.alone()),
-            _ => match self.library.communicators.get(handle) {
-                Some(object) => object,
-                None => return Err(invalid(position, handle)),
-            },
+            MPI_COMM_WORLD => Rc::clone(self.library.process.world()),
+            _ => self.other_communicator(position, handle)?,
         };
         self.blame(handle.raw());
         Ok(Named { handle, object })
+    }
+
+    #[inline(never)]
+    fn other_communicator(&self, position: usize, handle: Comm) -> Outcome<Rc<Communicator>> {
+        match handle {
+            MPI_COMM_SELF => Ok(Rc::clone(self.library.process.alone())),
+            _ => {
+                let found = self.library.communicators.get(handle);
+                found.ok_or_else(|| invalid(position, handle))
+            }
+        }
     }
 
     /// The datatype with this handle.

@@ -79,7 +79,7 @@ impl Elements {
     /// # Safety
     /// The program vouches that the elements lie in memory that the operation may use, until it is
     /// complete.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn buffer(&self, call: &Call) -> Outcome<Buffer> {
         let size = call.library.predefined.contiguous_size(self.datatype);
         if size != 0 && self.address as usize > MPI_BUFFER_AUTOMATIC && self.count >= 0 {

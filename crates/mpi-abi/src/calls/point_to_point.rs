@@ -19,7 +19,7 @@ use super::statuses::{report_status, to_c};
 
 macro_rules! sends {
     ($($blocking:ident, $nonblocking:ident, $persistent:ident: $mode:ident;)*) => {$(
-        #[inline]
+        #[inline(always)]
         pub fn $blocking(
             call: &Call,
             buf: Buffer,
@@ -31,7 +31,7 @@ macro_rules! sends {
             Ok(process.send(&comm, SendMode::$mode, dest, tag, buf)?)
         }
 
-        #[inline]
+        #[inline(always)]
         pub fn $nonblocking(
             call: &Call,
             buf: Buffer,
@@ -69,7 +69,7 @@ sends! {
     rsend, irsend, rsend_init: Ready;
 }
 
-#[inline]
+#[inline(always)]
 pub fn recv(
     call: &Call,
     buf: Buffer,
@@ -82,7 +82,7 @@ pub fn recv(
     report_status(received, status)
 }
 
-#[inline]
+#[inline(always)]
 pub fn irecv(
     call: &Call,
     buf: Buffer,
@@ -299,7 +299,7 @@ fn take_message(call: &Call, handle: Out<Message>) -> Outcome<Option<KeptMessage
     Ok(kept)
 }
 
-#[inline]
+#[inline(always)]
 fn hand_out(call: &Call, comm: &KnownCommunicator, work: mpi::Request, request: Out<Request>) {
     let pending = PendingRequest { communicator: comm.handle, work: Pending::One(work) };
     request.set(call.library.requests.insert(pending));

@@ -23,7 +23,7 @@ pub fn to_c(status: &mpi::Status) -> Status {
 }
 
 /// Tells the program the status of its one operation, and the error as the outcome of the call.
-#[inline]
+#[inline(always)]
 pub fn report_status(status: mpi::Status, place: OutStatus) -> Outcome<()> {
     if !place.is_ignored() {
         place.set(to_c(&status));
