@@ -232,6 +232,39 @@ fn output_of_one_process_is_not_changed() {
     assert_eq!((code, out.as_str()), (Some(0), "a\n\nb"));
 }
 
+/// Runs a job at a terminal of its own and types `words` there once it has asked.
+fn typed(script: &str, question: &str, words: &str) -> String {
+    let command = format!("{} run -n 2 sh -c '{script}'", env!("CARGO_BIN_EXE_combray"));
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = terminal.spawn().unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut out = Vec::new();
+    let mut byte = [0];
+    while !String::from_utf8_lossy(&out).contains(question) {
+        assert_eq!(std::io::Read::read(&mut output, &mut byte).unwrap(), 1);
+        out.push(byte[0]);
+    }
+    std::io::Write::write_all(&mut input, words.as_bytes()).unwrap();
+    std::io::Read::read_to_end(&mut output, &mut out).unwrap();
+    child.wait().unwrap();
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_and_heard() {
+    let script = "if [ $PMI_RANK = 0 ]; then printf \"how many? \"; read x; echo got $x; fi";
+    assert!(typed(script, "how many? ", "42\n").contains("got 42"));
+}
+
+#[test]
+fn an_interrupt_typed_once_counts_once() {
+    let script =
+        "trap \"sleep 0.5; echo saved; exit 0\" INT; echo ready; while :; do sleep 0.05; done";
+    let out = typed(script, "ready\r\nready", "\u{3}");
+    assert_eq!(out.matches("saved").count(), 2, "{out}");
+}
+
 /// Sends a signal to a process.
 fn signal(process: u32, name: &str) {
     let process = process.to_string();
@@ -283,16 +316,43 @@ fn the_whole_group_may_be_killed() {
     assert!(eventually(|| !is_running("5432.25")));
 }
 
+/// The one child of a launcher.
+fn supervisor_of(launcher: u32) -> u32 {
+    let path = format!("/proc/{launcher}/task/{launcher}/children");
+    std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn nothing_survives_the_supervisor() {
+    let script = "setsid sleep 4321.25 & sleep 4321.25";
+    let mut command = combray(&["-n", "2", "sh", "-c", script]);
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    assert!(eventually(|| is_running("4321.25")));
+    signal(supervisor_of(child.id()), "KILL");
+    let (code, _, err) = told(child.wait_with_output().unwrap());
+    assert_eq!(code, Some(128 + 9));
+    assert!(err.contains("SIGKILL") && err.contains("supervisor"), "{err}");
+    assert!(!is_running("4321.25"));
+}
+
+#[test]
+fn many_processes_need_no_higher_limits() {
+    let words = ["-n", "150", "sh", "-c", "ulimit -Sn"];
+    let limited = r#"ulimit -Sn 64 && exec "$0" run "$@""#;
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_combray")]).args(words);
+    let (code, out, err) = told(command.stdin(Stdio::null()).output().unwrap());
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(out, "64\n".repeat(150));
+}
+
 #[test]
 fn an_idle_launcher_uses_no_time() {
     let mut child = combray(&["-n", "2", "sh", "-c", "echo; exec sleep 600"]).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     let ticks = || -> u64 {
-        // User and system time of the launcher and of the supervisor, its only child.
-        let process = child.id();
-        let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
-        let supervisor = children.unwrap().trim().to_owned();
-        let all = [process.to_string(), supervisor].into_iter().map(|process| {
+        // User and system time of the launcher and of the supervisor.
+        let all = [child.id(), supervisor_of(child.id())].into_iter().map(|process| {
             let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
             let after_name = stat.rsplit_once(')').unwrap().1;
             let fields: Vec<&str> = after_name.split_whitespace().collect();

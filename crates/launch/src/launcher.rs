@@ -94,6 +94,9 @@ const PATIENCE: u32 = 3;
 /// How long killed processes may take to be gone. Those that belong to another user stay.
 const KILL_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// The name of the supervisor in lists of processes.
+const SUPERVISOR: &str = "job-supervisor";
+
 /// Runs a job to its end and returns the exit code for the launcher: 0, that of the first process
 /// that failed, or 128 and the number of the signal that killed it.
 ///
@@ -134,6 +137,8 @@ fn be_supervisor(
     typed: Option<PipeReader>,
 ) -> Result<i32, LaunchError> {
     process::leave_group()?;
+    // Whoever kills all processes of the launcher's name leaves the one that cleans up.
+    let _ = std::fs::write("/proc/self/comm", SUPERVISOR);
     process::adopt_orphans()?;
     let signals = Signals::take(watched)?;
     process::follow_parent(signal::SIGTERM)?;
@@ -171,7 +176,14 @@ fn wait_for_supervisor(
                 end_descendants();
                 return Ok(match end {
                     End::Code(code) => code,
-                    End::Signal(number) => 128 + number,
+                    End::Signal(number) => {
+                        eprintln!(
+                            "combray: the supervisor of the job (process {child}) was killed by \
+                             signal {number} ({}); all processes of the job are ended",
+                            signal::name(number)
+                        );
+                        128 + number
+                    }
                 });
             }
         }

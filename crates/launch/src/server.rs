@@ -237,6 +237,40 @@ mod tests {
         }
 
         #[test]
+        fn all_see_all_values_whoever_comes_first(
+            size in 1_usize..6,
+            turns in proptest::collection::vec(any::<proptest::sample::Index>(), 200),
+        ) {
+            let mut server = Server::new(&vec![0; size], size as u32);
+            let script = |rank: usize| {
+                let gets = (0..size).map(|other| format!("cmd=get key=card-{other}\n"));
+                let put = format!("cmd=put key=card-{rank} value=of-{rank}\n");
+                [put, "cmd=barrier_in\n".to_owned()].into_iter().chain(gets).collect::<Vec<_>>()
+            };
+            let mut scripts: Vec<_> = (0..size).map(|rank| script(rank).into_iter()).collect();
+            // A process says its next line only when it has heard the answer to the one before.
+            let mut heard: Vec<Vec<String>> = vec![Vec::new(); size];
+            let mut said = vec![0; size];
+            let in_turn = turns.iter().map(|turn| turn.index(size));
+            for rank in in_turn.chain((0..size).cycle().take(size * (size + 2) * 2)) {
+                if said[rank] > heard[rank].len() {
+                    continue;
+                }
+                let Some(line) = scripts[rank].next() else { continue };
+                said[rank] += 1;
+                for action in server.receive(rank as u32, line.as_bytes()) {
+                    let Action::Answer(to, text) = action else { panic!("{action:?}") };
+                    heard[to as usize].push(text);
+                }
+            }
+            for answers in heard {
+                let values: Vec<_> = answers[2..].iter().filter_map(|t| t.split("value=").nth(1)).collect();
+                let expected: Vec<_> = (0..size).map(|rank| format!("of-{rank}")).collect();
+                prop_assert_eq!(values, expected);
+            }
+        }
+
+        #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..6000)) {
             Server::new(&[0], 1).receive(0, &bytes);
         }

@@ -42,12 +42,49 @@ pub mod signal {
     }
 }
 
+/// How many descriptors a process may have open: now, and after it asked for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DescriptorLimit {
+    /// What holds now.
+    pub soft: u64,
+    /// What may be asked for.
+    pub hard: u64,
+}
+
+impl DescriptorLimit {
+    /// The limit of this process.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn read() -> io::Result<Self> {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` may be written.
+        call(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+        Ok(Self { soft: limit.rlim_cur, hard: limit.rlim_max })
+    }
+
+    /// Makes it the limit of this process.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn set(self) -> io::Result<()> {
+        let limit = libc::rlimit { rlim_cur: self.soft, rlim_max: self.hard };
+        // SAFETY: `limit` is initialized.
+        call(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })
+    }
+}
+
 /// Starts `command` in a process group of its own, with no signal blocked, with the descriptor
-/// `kept` open, and so that it is killed when the calling thread ends.
+/// `kept` open, with the limit `descriptors`, and so that it is killed when the calling thread
+/// ends.
 ///
 /// # Errors
 /// The system's, such as that there is no such program.
-pub fn spawn_bound(command: &mut Command, kept: BorrowedFd<'_>) -> io::Result<Child> {
+pub fn spawn_bound(
+    command: &mut Command,
+    kept: BorrowedFd<'_>,
+    descriptors: DescriptorLimit,
+) -> io::Result<Child> {
     let kept = kept.as_raw_fd();
     let parent = std::process::id() as i32;
     // SAFETY: the closure runs in the child between fork and exec and makes system calls only,
@@ -61,6 +98,7 @@ pub fn spawn_bound(command: &mut Command, kept: BorrowedFd<'_>) -> io::Result<Ch
                 libc::_exit(1);
             }
             call(libc::fcntl(kept, libc::F_SETFD, 0))?;
+            descriptors.set()?;
             let mut none = mem::zeroed();
             libc::sigemptyset(&mut none);
             call(libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut()))

@@ -91,7 +91,7 @@ impl<'a> Supervisor<'a> {
         let size = applications.len() as u32;
         let job = random_name()?;
         let may_ask = typed.is_some();
-        let common = Common { size, job: &job, tagged: plan.tag_output };
+        let common = Common::new(size, &job, plan.tag_output)?;
         let mut ranks = Vec::new();
         for (number, &application) in (0..).zip(&applications) {
             let application = &plan.applications[application as usize];

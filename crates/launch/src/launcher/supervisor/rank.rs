@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use sys::process::{self, End};
+use sys::process::{self, DescriptorLimit, End};
 
 use super::super::Application;
 use super::outlets::{Outlets, Target};
@@ -27,6 +27,26 @@ pub(super) struct Common<'a> {
     pub size: u32,
     pub job: &'a str,
     pub tagged: bool,
+    /// The limit that the person set; the supervisor may need more for itself.
+    pub descriptors: DescriptorLimit,
+}
+
+/// How many descriptors of a rank the supervisor holds, and while it starts one.
+const DESCRIPTORS: u64 = 3;
+const DESCRIPTORS_AT_START: u64 = 32;
+
+impl<'a> Common<'a> {
+    /// Makes room for the descriptors of `size` ranks.
+    pub(super) fn new(size: u32, job: &'a str, tagged: bool) -> io::Result<Self> {
+        let descriptors = DescriptorLimit::read()?;
+        let needed = u64::from(size) * DESCRIPTORS + DESCRIPTORS_AT_START;
+        if needed > descriptors.soft {
+            // Where even the hard limit is too low, starting the rank that is too many fails.
+            let soft = needed.min(descriptors.hard);
+            DescriptorLimit { soft, ..descriptors }.set()?;
+        }
+        Ok(Self { size, job, tagged, descriptors })
+    }
 }
 
 /// One of the two outputs of a process.
@@ -78,7 +98,7 @@ impl Rank {
             _ => Stdio::null(),
         });
         command.stdout(OwnedFd::from(their_output)).stderr(OwnedFd::from(their_errors));
-        let child = process::spawn_bound(&mut command, theirs.as_fd())?;
+        let child = process::spawn_bound(&mut command, theirs.as_fd(), common.descriptors)?;
         for descriptor in [output.as_raw_fd(), errors.as_raw_fd(), ours.as_raw_fd()] {
             process::set_nonblocking(descriptor)?;
         }
