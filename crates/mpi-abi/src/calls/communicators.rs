@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::generated::constants::*;
 use crate::handles::describe;
 
-use super::groups;
+use super::{groups, infos};
 
 pub fn comm_rank(_call: &Call, comm: KnownCommunicator, rank: Out<c_int>) -> Outcome<()> {
     rank.set(comm.rank() as c_int);
@@ -227,7 +227,13 @@ pub fn comm_set_info(_call: &Call, comm: KnownCommunicator, info: Option<Rc<Info
     Ok(())
 }
 
+/// The hints, and beside them how messages to the next process travel.
 pub fn comm_get_info(call: &Call, comm: KnownCommunicator, info: Out<c::Info>) -> Outcome<()> {
-    info.set(call.library.infos.insert(comm.info()));
+    let hints = comm.info();
+    let next = (comm.rank() + 1) % comm.size();
+    if let Some(transport) = call.library.process.transport(&comm, next) {
+        hints.set(b"combray_transport", transport.as_bytes(), infos::LIMITS)?;
+    }
+    info.set(call.library.infos.insert(hints));
     Ok(())
 }

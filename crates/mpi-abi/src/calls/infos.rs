@@ -17,7 +17,7 @@ use crate::generated::constants::*;
 use super::environment::host_name;
 
 /// In C the maxima include the zero byte at the end.
-const LIMITS: InfoLimits =
+pub const LIMITS: InfoLimits =
     InfoLimits { key_bytes_max: MPI_MAX_INFO_KEY - 1, value_bytes_max: MPI_MAX_INFO_VAL - 1 };
 
 fn hand_out(call: &Call, info: Rc<Info>, place: Out<c::Info>) -> Outcome<()> {

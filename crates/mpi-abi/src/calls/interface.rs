@@ -8,16 +8,14 @@ use std::rc::Rc;
 use std::slice;
 
 use base::ErrorClass;
-use mpi::info::{Info, InfoLimits};
+use mpi::info::Info;
 
 use crate::arguments::{Out, null};
 use crate::c;
+use crate::calls::infos;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::*;
-
-const LIMITS: InfoLimits =
-    InfoLimits { key_bytes_max: MPI_MAX_INFO_KEY - 1, value_bytes_max: MPI_MAX_INFO_VAL - 1 };
 
 /// What Fortran bindings told the library about their compiler.
 #[derive(Debug, Default)]
@@ -46,7 +44,7 @@ pub fn abi_get_info(call: &Call, info: Out<c::Info>) -> Outcome<()> {
         ("mpi_count_size", size_of::<i64>()),
         ("mpi_offset_size", size_of::<i64>()),
     ] {
-        told.set(key.as_bytes(), bytes.to_string().as_bytes(), LIMITS)?;
+        told.set(key.as_bytes(), bytes.to_string().as_bytes(), infos::LIMITS)?;
     }
     info.set(call.library.infos.insert(told));
     Ok(())
@@ -177,7 +175,7 @@ pub fn get_hw_resource_info(call: &Call, hw_info: Out<c::Info>) -> Outcome<()> {
     // The one kind of resource that MPI_Comm_split_type can tell apart; all of a job's processes
     // are inside one.
     let told = Info::new();
-    told.set(b"mpi_shared_memory", b"true", LIMITS)?;
+    told.set(b"mpi_shared_memory", b"true", infos::LIMITS)?;
     hw_info.set(call.library.infos.insert(told));
     Ok(())
 }
