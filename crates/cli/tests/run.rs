@@ -162,6 +162,15 @@ fn processes_find_each_other() {
 }
 
 #[test]
+fn who_asks_much_before_hearing_loses_no_answer() {
+    let script = "(for i in $(seq 20000); do say get key=PMI_process_mapping; done) &
+                  sleep 0.5; for i in $(seq 20000); do hear || exit 3; done; echo $line";
+    let (code, out, err) = run_speakers("1", script);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.ends_with("value=(vector,(0,1,1))\n"), "{out}");
+}
+
+#[test]
 fn an_abort_ends_all_with_its_code() {
     let script = "say init pmi_version=1; hear
                   if [ $PMI_RANK = 1 ]; then say abort exitcode=9; exit 3; fi; sleep 600";

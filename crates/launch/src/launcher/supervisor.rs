@@ -131,8 +131,8 @@ impl<'a> Supervisor<'a> {
         }
         let mut streams = Vec::new();
         for (number, rank) in self.ranks.iter().enumerate() {
-            for (descriptor, stream) in rank.watched(&self.outlets) {
-                watched.push((descriptor, Interest::Read));
+            for (descriptor, interest, stream) in rank.watched(&self.outlets) {
+                watched.push((descriptor, interest));
                 streams.push((number, stream));
             }
         }

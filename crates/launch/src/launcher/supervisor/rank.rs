@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use sys::process::{self, DescriptorLimit, End};
+use sys::process::{self, DescriptorLimit, End, Interest};
 
 use super::super::Application;
 use super::outlets::{Outlets, Target};
@@ -20,6 +20,8 @@ pub(super) struct Rank {
     output: Channel,
     errors: Channel,
     pmi: Option<UnixStream>,
+    /// Answers that the process has not taken yet; nothing more is heard from it until it has.
+    answers: Vec<u8>,
 }
 
 /// What all ranks have in common.
@@ -112,16 +114,23 @@ impl Rank {
             output: channel(output),
             errors: channel(errors),
             pmi: Some(ours),
+            answers: Vec::new(),
         })
     }
 
-    /// The descriptors to read from.
-    pub(super) fn watched(&self, outlets: &Outlets) -> impl Iterator<Item = (RawFd, Stream)> {
+    /// The descriptors to watch.
+    pub(super) fn watched(
+        &self,
+        outlets: &Outlets,
+    ) -> impl Iterator<Item = (RawFd, Interest, Stream)> {
         let of = |channel: &Channel, target| {
             let pipe = channel.pipe.as_ref().filter(|_| !outlets.is_full(target))?;
-            Some((pipe.as_raw_fd(), Stream::Writes(target)))
+            Some((pipe.as_raw_fd(), Interest::Read, Stream::Writes(target)))
         };
-        let pmi = self.pmi.as_ref().map(|end| (end.as_raw_fd(), Stream::Pmi));
+        let pmi = self.pmi.as_ref().map(|end| match self.answers.is_empty() {
+            true => (end.as_raw_fd(), Interest::Read, Stream::Pmi),
+            false => (end.as_raw_fd(), Interest::Write, Stream::Pmi),
+        });
         [of(&self.output, Target::Output), of(&self.errors, Target::Errors), pmi]
             .into_iter()
             .flatten()
@@ -166,8 +175,11 @@ impl Rank {
 
     /// What the process said to the PMI server.
     pub(super) fn hear(&mut self) -> Vec<u8> {
+        self.send_answers();
         let mut bytes = [0; 4096];
-        let Some(pmi) = &mut self.pmi else { return Vec::new() };
+        let Some(pmi) = self.pmi.as_mut().filter(|_| self.answers.is_empty()) else {
+            return Vec::new();
+        };
         match pmi.read(&mut bytes) {
             Ok(length) if length > 0 => bytes[..length].to_vec(),
             Err(error) if is_no_end(&error) => Vec::new(),
@@ -180,10 +192,19 @@ impl Rank {
 
     /// Answers the process.
     pub(super) fn tell(&mut self, line: &str) {
-        if let Some(pmi) = &mut self.pmi {
-            // Answers are short and each was asked for, so they fit the socket; a process that is
-            // gone needs none.
-            let _ = pmi.write_all(format!("{line}\n").as_bytes());
+        self.answers.extend_from_slice(line.as_bytes());
+        self.answers.push(b'\n');
+        self.send_answers();
+    }
+
+    fn send_answers(&mut self) {
+        while let Some(pmi) = self.pmi.as_mut().filter(|_| !self.answers.is_empty()) {
+            match pmi.write(&self.answers) {
+                Ok(length) => drop(self.answers.drain(..length)),
+                Err(error) if is_no_end(&error) => return,
+                // A process that is gone needs no answer; reading finds what it said before.
+                Err(_) => self.answers.clear(),
+            }
         }
     }
 
