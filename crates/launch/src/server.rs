@@ -55,6 +55,8 @@ pub enum Action {
 const NAME: &str = "combray";
 const KEY_BYTES_MAX: usize = 64;
 const VALUE_BYTES_MAX: usize = 1024;
+/// Far more than a library needs, so that a program gone wild does not fill the memory.
+const KEYS_PER_PROCESS_MAX: usize = 1024;
 const LINE_BYTES_MAX: usize = 4096;
 
 impl Server {
@@ -147,6 +149,10 @@ impl Server {
         if key.is_empty() || key.len() >= KEY_BYTES_MAX || value.len() >= VALUE_BYTES_MAX {
             return "cmd=put_result rc=-1 msg=too_long".to_owned();
         }
+        let is_full = self.values.len() >= KEYS_PER_PROCESS_MAX * self.members.len();
+        if is_full && !self.values.contains_key(key) {
+            return "cmd=put_result rc=-1 msg=too_many_keys".to_owned();
+        }
         self.values.insert(key.to_owned(), value.to_owned());
         "cmd=put_result rc=0 msg=success".to_owned()
     }
@@ -216,6 +222,18 @@ mod tests {
         say(&mut server, 0, "cmd=barrier_in");
         say(&mut server, 1, "cmd=barrier_in");
         assert!(server.leave(0).is_empty() && server.leave(1).is_empty());
+    }
+
+    #[test]
+    fn the_space_of_keys_is_bounded() {
+        let mut server = Server::new(&[0, 0], 2);
+        let put = |number: usize| format!("cmd=put kvsname=combray key=k{number} value=v");
+        let refused = ["0: cmd=put_result rc=-1 msg=too_many_keys"];
+        // One key is the server's own.
+        let last = 2 * KEYS_PER_PROCESS_MAX - 1;
+        (0..last).for_each(|number| assert_ne!(say(&mut server, 0, &put(number)), refused));
+        assert_eq!(say(&mut server, 0, &put(last)), refused);
+        assert_ne!(say(&mut server, 0, &put(0)), refused);
     }
 
     proptest! {

@@ -2,7 +2,9 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -19,7 +21,7 @@ pub(super) fn find(program: &OsStr, folder: &Path) -> Result<OsString, LaunchErr
     }
     if program.as_encoded_bytes().contains(&b'/') {
         return match is_executable(&folder.join(program)) {
-            Ok(true) => Ok(program.to_owned()),
+            Ok(true) => check_interpreter(program, &folder.join(program)),
             Ok(false) => Err(LaunchError::new(format!("{shown} is not an executable file"))),
             Err(cause) => Err(LaunchError::new(format!("{shown} cannot be run: {cause}"))),
         };
@@ -27,7 +29,7 @@ pub(super) fn find(program: &OsStr, folder: &Path) -> Result<OsString, LaunchErr
     let search = env::var_os("PATH").unwrap_or_default();
     for candidate in env::split_paths(&search).map(|folder| folder.join(program)) {
         if is_executable(&candidate).unwrap_or(false) {
-            return Ok(candidate.into_os_string());
+            return check_interpreter(candidate.as_os_str(), &candidate);
         }
     }
     if is_executable(&folder.join(program)).unwrap_or(false) {
@@ -37,6 +39,30 @@ pub(super) fn find(program: &OsStr, folder: &Path) -> Result<OsString, LaunchErr
     }
     Err(LaunchError::new(format!("{shown} is in no folder of PATH")))
 }
+
+/// The program, unless it is a script whose interpreter does not exist: the system would say that
+/// the script itself does not.
+fn check_interpreter(program: &OsStr, path: &Path) -> Result<OsString, LaunchError> {
+    let mut head = Vec::new();
+    // A program may be runnable without being readable; then the system judges.
+    let _ = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    let line = head.split(|byte| *byte == b'\n').next().and_then(|line| line.strip_prefix(b"#!"));
+    let word = line.and_then(|line| {
+        line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())
+    });
+    let interpreter = word.map(|word| Path::new(OsStr::from_bytes(word)));
+    match interpreter.filter(|interpreter| interpreter.is_absolute() && !interpreter.exists()) {
+        // With quotes, as what is wrong may be a carriage return at the end.
+        Some(missing) => Err(LaunchError::new(format!(
+            "{} is a script for the interpreter {missing:?}, which does not exist",
+            program.display()
+        ))),
+        None => Ok(program.to_owned()),
+    }
+}
+
+/// How much of a script the system looks at for its interpreter.
+const HEAD_BYTES: u64 = 256;
 
 fn is_executable(path: &Path) -> io::Result<bool> {
     let data = std::fs::metadata(path)?;
@@ -60,5 +86,25 @@ mod tests {
         assert!(message("./Cargo.toml", ".").contains("not an executable"));
         assert!(message("/no/such", ".").contains("/no/such"));
         assert!(message("sh", "/no/such").contains("not a folder"));
+    }
+
+    #[test]
+    fn a_script_needs_its_interpreter() {
+        let folder = env::temp_dir().join(format!("combray-program-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let outcome = |text: &str| {
+            let path = folder.join("script");
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+            find(OsStr::new("./script"), &folder).map_err(|error| error.to_string())
+        };
+        let outcomes =
+            ["#! /no/such/shell -e\n", "#!/bin/sh\r\n", "#!/bin/sh\n", "#!/bin/sh", "#!", ""]
+                .map(outcome);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let [missing, carriage_return, good @ ..] = outcomes;
+        assert!(missing.unwrap_err().contains("interpreter \"/no/such/shell\""));
+        assert!(carriage_return.unwrap_err().contains(r#""/bin/sh\r""#));
+        assert!(good.iter().all(Result::is_ok), "{good:?}");
     }
 }

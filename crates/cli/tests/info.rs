@@ -1,0 +1,38 @@
+//! What the command tells of itself.
+
+use std::process::{Command, Stdio};
+
+fn info() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
+    command.arg("info");
+    command
+}
+
+#[test]
+fn the_installation_is_described() {
+    let output = info().output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    for word in ["MPI 5.0", "prefix", "libmpi_abi.so.1", "PMI-1", "COMBRAY_"] {
+        assert!(text.contains(word), "{word} is missing:\n{text}");
+    }
+}
+
+#[test]
+fn missing_functions_are_listed_one_a_line() {
+    let output = info().arg("--unsupported").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    assert!(lines.all(|line| line.is_empty() || line.starts_with("MPI_")), "{text}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let child = info().stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+}
