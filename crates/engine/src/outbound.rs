@@ -267,14 +267,14 @@ impl Engine {
         if length / segments.max(1) < segment_min {
             return None;
         }
-        let mut runs = Vec::with_capacity(segments);
-        request.buffer.runs(0, length, &mut |address, length| {
-            runs.push([address as u64, length as u64]);
+        let Request { buffer, exposed_runs, .. } = request;
+        exposed_runs.reserve(segments);
+        buffer.runs(0, length, &mut |address, length| {
+            exposed_runs.push([address as u64, length as u64]);
             true
         });
-        let count = u32::try_from(runs.len()).ok()?;
-        let runs = request.exposed_runs.insert(Box::new(runs));
-        Some(RemoteMemory { runs: count, address: runs.as_ptr().addr() as u64 })
+        let runs = u32::try_from(exposed_runs.len()).ok()?;
+        Some(RemoteMemory { runs, address: exposed_runs.as_ptr().addr() as u64 })
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) struct Request {
     pub links: Links,
     /// Sends: the table of runs that the receiver reads when the data is not contiguous, each as
     /// address and length; kept here until the request is complete.
-    pub exposed_runs: Option<Box<Vec<[u64; 2]>>>,
+    pub exposed_runs: Vec<[u64; 2]>,
 }
 
 pub(crate) const ANY_SOURCE: u32 = u32::MAX;
@@ -129,7 +129,7 @@ impl Request {
             remote: 0,
             order: 0,
             links: Links::NONE,
-            exposed_runs: None,
+            exposed_runs: Vec::new(),
         }
     }
 
@@ -217,8 +217,8 @@ impl Requests {
         let request = &mut self.slab[index];
         debug_assert!(request.state != State::Complete, "completed twice");
         request.state = State::Complete;
-        if request.exposed_runs.is_some() {
-            request.exposed_runs = None;
+        if !request.exposed_runs.is_empty() {
+            request.exposed_runs = Vec::new();
         }
         if request.detached {
             self.slab.discard(index);
