@@ -4,10 +4,13 @@ use std::ffi::c_void;
 
 use base::ErrorClass;
 
-use crate::arguments::{OutInteger, null};
+use crate::arguments::{Out, OutInteger, null};
+use crate::c::{Comm, Request};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_BUFFER_AUTOMATIC;
+
+use super::requests::{Pending, PendingRequest};
 
 pub fn buffer_attach(call: &Call, buffer: *mut c_void, size: i64) -> Outcome<()> {
     let bytes = u64::try_from(size).map_err(|_| {
@@ -36,6 +39,12 @@ pub fn buffer_detach(call: &Call, buffer_addr: *mut c_void, size: OutInteger) ->
     // SAFETY: the program vouches for a place for a pointer.
     unsafe { buffer_addr.cast::<usize>().write(buffer) };
     size.set(bytes)
+}
+
+pub fn buffer_iflush(call: &Call, request: Out<Request>) -> Outcome<()> {
+    let pending = PendingRequest { communicator: Comm(0), work: Pending::Flush };
+    request.set(call.library.requests.insert(pending));
+    Ok(())
 }
 
 pub fn buffer_flush(call: &Call) -> Outcome<()> {

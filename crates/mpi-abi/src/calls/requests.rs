@@ -45,6 +45,8 @@ pub enum Pending {
     Both { send: Box<mpi::Request>, receive: mpi::Request },
     /// An operation of the program itself.
     Generalized(Rc<Generalized>),
+    /// Until all buffered messages have left.
+    Flush,
 }
 
 /// The status of a complete request.
@@ -63,6 +65,7 @@ impl Pending {
             Pending::One(request) => process.is_ready(request),
             Pending::Both { send, receive } => process.is_ready(send) && process.is_ready(receive),
             Pending::Generalized(operation) => operation.is_complete(),
+            Pending::Flush => process.buffer_is_empty(),
         }
     }
 
@@ -79,6 +82,7 @@ impl Pending {
                 Taken::Status(process.take_status(receive), false)
             }
             Pending::Generalized(operation) => Taken::Ask(Rc::clone(operation)),
+            Pending::Flush => Taken::Status(Status::EMPTY, false),
         }
     }
 
@@ -93,6 +97,8 @@ impl Pending {
             Pending::Generalized(operation) => {
                 return operation.is_complete().then(|| Taken::Ask(Rc::clone(operation)));
             }
+            Pending::Flush if process.buffer_is_empty() => Status::EMPTY,
+            Pending::Flush => return None,
         };
         Some(Taken::Status(status, false))
     }
@@ -173,6 +179,7 @@ pub fn request_free(call: &Call, request: Out<Request>) -> Outcome<()> {
             process.free_request(*send);
             process.free_request(receive);
         }
+        Pending::Flush => {}
         Pending::Generalized(operation) if !operation.is_complete() => {
             // The program still completes it by its handle.
             operation.give_up();
@@ -199,6 +206,10 @@ pub fn cancel(call: &Call, request: Out<Request>) -> Outcome<()> {
             process.cancel(send).and_then(|()| process.cancel(receive))
         }
         Pending::Generalized(operation) => operation.cancel().map_or(Ok(()), Err),
+        Pending::Flush => Err(base::Error::new(
+            ErrorClass::Request,
+            "the request flushes the buffer, which cannot be cancelled",
+        )),
     };
     call.library.requests.put_back(handle, pending);
     // Where the answer takes no other process, it is there when the call returns.
@@ -223,7 +234,7 @@ fn start_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
     let mut pending = take(call, position, handle)?;
     let outcome = match &mut pending.work {
         Pending::One(work) => call.library.process.start(work),
-        Pending::Both { .. } | Pending::Generalized(_) => Err(base::Error::new(
+        Pending::Both { .. } | Pending::Generalized(_) | Pending::Flush => Err(base::Error::new(
             ErrorClass::Request,
             "the request is not persistent: only those of MPI_*_init can be started",
         )),

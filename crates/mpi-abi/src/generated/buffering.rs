@@ -116,3 +116,27 @@ unsafe extern "C" fn PMPI_Buffer_flush() -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { buffer_flush_entry() }
 }
+
+/// `MPI_Buffer_iflush`.
+unsafe extern "C" fn buffer_iflush_entry(request: *mut Request) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Buffer_iflush", parameters: &["request"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let request = call.out(1, request)?;
+            calls::buffering::buffer_iflush(call, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Buffer_iflush(request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { buffer_iflush_entry(request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Buffer_iflush(request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { buffer_iflush_entry(request) }
+}

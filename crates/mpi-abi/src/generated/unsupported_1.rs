@@ -1177,25 +1177,6 @@ unsafe extern "C" fn PMPI_Bcast_init_c(
     unsafe { bcast_init_c_entry(buffer, count, datatype, root, comm, info, request) }
 }
 
-/// `MPI_Buffer_iflush`.
-unsafe extern "C" fn buffer_iflush_entry(request: *mut Request) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Buffer_iflush", parameters: &["request"] };
-    let _ = (request,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Buffer_iflush(request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_iflush_entry(request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Buffer_iflush(request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { buffer_iflush_entry(request) }
-}
-
 /// `MPI_Cart_coords`.
 unsafe extern "C" fn cart_coords_entry(
     comm: Comm,
@@ -4280,4 +4261,36 @@ unsafe extern "C" fn PMPI_File_read_at_all_begin_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { file_read_at_all_begin_c_entry(fh, offset, buf, count, datatype) }
+}
+
+/// `MPI_File_read_at_all_end`.
+unsafe extern "C" fn file_read_at_all_end_entry(
+    fh: File,
+    buf: *mut c_void,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_read_at_all_end", parameters: &["fh", "buf", "status"] };
+    let _ = (fh, buf, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_at_all_end(
+    fh: File,
+    buf: *mut c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_all_end_entry(fh, buf, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_at_all_end(
+    fh: File,
+    buf: *mut c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_at_all_end_entry(fh, buf, status) }
 }

@@ -11,38 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_File_read_at_all_end`.
-unsafe extern "C" fn file_read_at_all_end_entry(
-    fh: File,
-    buf: *mut c_void,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_read_at_all_end", parameters: &["fh", "buf", "status"] };
-    let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_at_all_end(
-    fh: File,
-    buf: *mut c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_all_end_entry(fh, buf, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_at_all_end(
-    fh: File,
-    buf: *mut c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_at_all_end_entry(fh, buf, status) }
-}
-
 /// `MPI_File_read_ordered`.
 unsafe extern "C" fn file_read_ordered_entry(
     fh: File,
@@ -5218,5 +5186,63 @@ unsafe extern "C" fn PMPI_Neighbor_allgather(
     // SAFETY: the caller's promises are passed on.
     unsafe {
         neighbor_allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+/// `MPI_Neighbor_allgather_c`.
+unsafe extern "C" fn neighbor_allgather_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgather_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
     }
 }

@@ -11,64 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_Neighbor_allgather_c`.
-unsafe extern "C" fn neighbor_allgather_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgather_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
 /// `MPI_Neighbor_allgather_init`.
 unsafe extern "C" fn neighbor_allgather_init_entry(
     sendbuf: *const c_void,
@@ -4946,4 +4888,23 @@ unsafe extern "C" fn MPI_Win_set_info(win: Win, info: Info) -> c_int {
 unsafe extern "C" fn PMPI_Win_set_info(win: Win, info: Info) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { win_set_info_entry(win, info) }
+}
+
+/// `MPI_Win_set_name`.
+unsafe extern "C" fn win_set_name_entry(win: Win, win_name: *const c_char) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_set_name", parameters: &["win", "win_name"] };
+    let _ = (win, win_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_set_name(win: Win, win_name: *const c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_name_entry(win, win_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_set_name(win: Win, win_name: *const c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_name_entry(win, win_name) }
 }

@@ -11,25 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_Win_set_name`.
-unsafe extern "C" fn win_set_name_entry(win: Win, win_name: *const c_char) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_set_name", parameters: &["win", "win_name"] };
-    let _ = (win, win_name);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_set_name(win: Win, win_name: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_name_entry(win, win_name) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_set_name(win: Win, win_name: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_name_entry(win, win_name) }
-}
-
 /// `MPI_Win_shared_query`.
 unsafe extern "C" fn win_shared_query_entry(
     win: Win,
