@@ -4,7 +4,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 prefix=$PWD/build/prefix
 
-step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+# Bold on a terminal, plain in a file.
+bold=$([ -t 1 ] && printf '\033[1m' || true)
+plain=$([ -t 1 ] && printf '\033[0m' || true)
+step() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 
 mkdir -p build/demo
 step "1. A C program, compiled by Combray's mpicc: mpicc examples/hello.c -o hello"
