@@ -3,7 +3,7 @@
 use base::{ContextId, GateId, RemoteMemory, limits};
 use wire::{Envelope, FlowLabel, LoneMessage, Malformed, Record, Records};
 
-use crate::engine::{Engine, Fetch};
+use crate::engine::{Engine, Fetch, Orphan};
 use crate::flow::{ContextSlot, InFlow};
 use crate::gate::{Chunk, eager_cost};
 use crate::list::Links;
@@ -314,7 +314,14 @@ impl Engine {
                 state.credit = limits::EAGER_CREDIT_BYTES.min(state.credit + bytes as usize);
             }
             Record::Flow { context, rank, number } => self.note_flow(context, rank, number),
-            Record::Cancel { request } => self.withdraw_arrived(gate, request),
+            Record::Cancel { request } => match self.context_of_orphan(gate, request) {
+                // Its context is about to be opened; the message must be counted there first.
+                Some(context) => {
+                    let waiting = self.orphans.entry(context).or_default();
+                    waiting.push((gate, owned(&record)));
+                }
+                None => self.withdraw_arrived(gate, request),
+            },
             Record::CancelReply { request, withdrawn: true } => {
                 let index =
                     self.of_peer(gate, request, &[State::AwaitingMatch, State::Announced])?;
@@ -382,6 +389,21 @@ impl Engine {
         if let Some(flow) = self.contexts[slot.0].out_flows.get_mut(rank as usize) {
             flow.number = number;
         }
+    }
+
+    /// The context of a message, sent with this request, that cannot be delivered yet.
+    fn context_of_orphan(&self, gate: GateId, request: u64) -> Option<ContextId> {
+        let is_sent_with = |(from, bytes): &Orphan| {
+            let record = Records::new(bytes).next();
+            let sender = match record {
+                Some(Ok(Record::Message { synchronous, .. })) => synchronous,
+                Some(Ok(Record::Announce { request, .. })) => Some(request),
+                _ => None,
+            };
+            *from == gate && sender == Some(request)
+        };
+        let mut contexts = self.orphans.iter();
+        contexts.find(|(_, waiting)| waiting.iter().any(is_sent_with)).map(|(context, _)| *context)
     }
 
     /// Looks for a message that its sender wants back.
