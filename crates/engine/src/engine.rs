@@ -284,12 +284,13 @@ impl Engine {
                 self.requests[index].cancelled = true;
                 self.complete(index);
             }
-            State::Queued | State::AwaitingMatch | State::Announced => {
+            State::Queued | State::AwaitingMatch | State::Announced if !request.cancel_asked => {
+                self.requests[id.0.index].cancel_asked = true;
                 // An eager message that does not wait for its match completes soon anyway; the
                 // answer then finds nobody.
                 self.push_control(gate, wire::Record::Cancel { request: id.0.to_u64() });
             }
-            State::Streaming | State::Filling | State::Complete => {}
+            _ => {}
         }
     }
 

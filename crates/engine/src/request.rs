@@ -78,6 +78,8 @@ pub(crate) struct Request {
     /// Nobody will ask for the outcome: the request goes away when complete.
     pub detached: bool,
     pub cancelled: bool,
+    /// Sends: the receiver was asked to let the message go.
+    pub cancel_asked: bool,
     /// Sends: the receiver must have matched before the send is complete.
     pub synchronous: bool,
     /// Receives: the sender's rank wanted, or got; [`ANY_SOURCE`] before. Sends: the own rank.
@@ -116,6 +118,7 @@ impl Request {
             state: State::Posted,
             detached: false,
             cancelled: false,
+            cancel_asked: false,
             synchronous: false,
             source,
             tag,
