@@ -5,8 +5,10 @@ cd "$(dirname "$0")/.."
 prefix=$PWD/build/prefix
 
 # Bold on a terminal, plain in a file.
-bold=$([ -t 1 ] && printf '\033[1m' || true)
-plain=$([ -t 1 ] && printf '\033[0m' || true)
+bold='' plain=''
+if [ -t 1 ]; then
+    bold=$(printf '\033[1m') plain=$(printf '\033[0m')
+fi
 step() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 
 mkdir -p build/demo
