@@ -1,0 +1,239 @@
+//! Named tests for faults that message-passing engines have had before, and for rules of matching
+//! that the simulated worlds do not reach.
+
+use std::sync::Arc;
+
+use base::{ContextId, GateId, RailId, RailProfile};
+use engine::strategy::{Aggregate, Direct};
+use engine::{ContextSlot, Engine, Problem, Receive, RequestId, Send};
+use memory::{Buffer, Scratch};
+
+const RAIL: RailId = RailId(0);
+
+fn engine(own: u32, rails: usize) -> Engine {
+    let profile = RailProfile {
+        name: "test".into(),
+        packet_bytes_max: 1024,
+        eager_bytes_max: 256,
+        fetch_segment_bytes_min: 0,
+        latency_ns: 100,
+        bandwidth_bytes_per_us: 1000,
+        ordered: true,
+    };
+    let mut engine = Engine::new(GateId(own), vec![profile; rails], Box::new(Aggregate));
+    let all: Vec<_> = (0..rails as u8).map(RailId).collect();
+    (0..2).for_each(|gate| engine.connect(GateId(gate), &all, false));
+    engine
+}
+
+/// Two engines with one context.
+fn pair() -> (Engine, Engine, ContextSlot) {
+    let (mut one, mut two) = (engine(0, 1), engine(1, 1));
+    let slot = one.open_context(ContextId::new(0, 0), 0);
+    assert_eq!(two.open_context(ContextId::new(0, 0), 1), slot);
+    (one, two, slot)
+}
+
+fn buffer(length: usize) -> Buffer {
+    Buffer::of_scratch(&Arc::new(Scratch::zeroed(length.max(1))), 0, length)
+}
+
+fn filled(byte: u8, length: usize) -> Buffer {
+    let buffer = buffer(length);
+    buffer.write(0, &vec![byte; length]);
+    buffer
+}
+
+fn send(engine: &mut Engine, context: ContextSlot, tag: i32, buffer: Buffer) -> RequestId {
+    let (gate, peer, synchronous) = (GateId(1), 1, false);
+    engine.send(Send { gate, peer, context, tag, synchronous, buffer })
+}
+
+fn receive(
+    engine: &mut Engine,
+    context: ContextSlot,
+    source: Option<u32>,
+    tag: Option<i32>,
+    buffer: Buffer,
+) -> RequestId {
+    engine.receive(Receive { context, source, tag, buffer })
+}
+
+/// All packets that wait for the other engine, on any rail.
+fn packets(engine: &mut Engine, to: GateId, rail: RailId) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    while let Some(length) = engine.plan_packet(to, rail) {
+        let mut packet = vec![0; length];
+        engine.write_packet(to, &mut packet);
+        all.push(packet);
+    }
+    all
+}
+
+/// Carries packets to and fro until none is left.
+fn settle(one: &mut Engine, two: &mut Engine) {
+    loop {
+        let there = packets(one, GateId(1), RAIL);
+        let back = packets(two, GateId(0), RAIL);
+        if there.is_empty() && back.is_empty() {
+            return;
+        }
+        there.iter().for_each(|packet| two.handle_packet(GateId(0), packet).unwrap());
+        back.iter().for_each(|packet| one.handle_packet(GateId(1), packet).unwrap());
+    }
+}
+
+#[test]
+fn an_exact_receive_posted_before_a_wildcard_gets_the_message() {
+    let (mut one, mut two, slot) = pair();
+    let exact = receive(&mut two, slot, Some(0), Some(5), buffer(8));
+    let wild = receive(&mut two, slot, None, None, buffer(8));
+    send(&mut one, slot, 5, filled(1, 8));
+    settle(&mut one, &mut two);
+    assert!(two.is_complete(exact) && !two.is_complete(wild));
+}
+
+#[test]
+fn a_wildcard_posted_before_an_exact_receive_gets_the_message() {
+    let (mut one, mut two, slot) = pair();
+    let wild = receive(&mut two, slot, None, Some(5), buffer(8));
+    let exact = receive(&mut two, slot, Some(0), Some(5), buffer(8));
+    send(&mut one, slot, 5, filled(1, 8));
+    settle(&mut one, &mut two);
+    assert!(two.is_complete(wild) && !two.is_complete(exact));
+}
+
+#[test]
+fn a_wildcard_receives_unexpected_messages_in_the_order_of_arrival() {
+    let (mut one, mut two, slot) = pair();
+    for tag in [9, 3, 7] {
+        send(&mut one, slot, tag, filled(tag as u8, 8));
+    }
+    settle(&mut one, &mut two);
+    for tag in [9, 3, 7] {
+        let request = receive(&mut two, slot, None, None, buffer(8));
+        assert_eq!(two.take(request).unwrap().tag, tag);
+    }
+}
+
+#[test]
+fn a_probe_changes_nothing() {
+    let (mut one, mut two, slot) = pair();
+    send(&mut one, slot, 5, filled(7, 100));
+    settle(&mut one, &mut two);
+    let first = two.probe(slot, None, Some(5));
+    assert_eq!(first, two.probe(slot, Some(0), None));
+    assert_eq!(first.unwrap().bytes, 100);
+    assert_eq!(two.probe(slot, Some(0), Some(6)), None);
+    let request = receive(&mut two, slot, Some(0), Some(5), buffer(100));
+    assert_eq!(two.take(request).unwrap().bytes, 100);
+}
+
+#[test]
+fn truncation_is_an_outcome_and_the_next_message_arrives() {
+    for length in [200, 5000] {
+        let (mut one, mut two, slot) = pair();
+        let short = receive(&mut two, slot, Some(0), Some(1), buffer(16));
+        let sent = send(&mut one, slot, 1, filled(9, length));
+        settle(&mut one, &mut two);
+        let problem = Problem::Truncated { message: length as u64, buffer: 16 };
+        let outcome = two.take(short).unwrap();
+        assert_eq!((outcome.bytes, outcome.problem), (16, Some(problem)));
+        assert_eq!(one.take(sent).unwrap().bytes, length as u64);
+        let next = receive(&mut two, slot, Some(0), Some(1), buffer(8));
+        send(&mut one, slot, 1, filled(3, 8));
+        settle(&mut one, &mut two);
+        assert!(two.is_complete(next));
+    }
+}
+
+#[test]
+fn a_granted_message_lands_in_parts_on_whichever_rail() {
+    let (mut one, mut two) = (engine(0, 2), engine(1, 2));
+    let slot = one.open_context(ContextId::new(0, 0), 0);
+    two.open_context(ContextId::new(0, 0), 1);
+    let target = buffer(10_001);
+    let request = receive(&mut two, slot, Some(0), Some(1), target.clone());
+    send(&mut one, slot, 1, filled(0xa5, 10_001));
+    for packet in packets(&mut one, GateId(1), RailId(1)) {
+        two.handle_packet(GateId(0), &packet).unwrap();
+    }
+    for packet in packets(&mut two, GateId(0), RAIL) {
+        one.handle_packet(GateId(1), &packet).unwrap();
+    }
+    // The parts leave on both rails in turn, and those of the second arrive first.
+    let (mut first, mut second, mut turn) = (Vec::new(), Vec::new(), 0);
+    while let Some(length) = one.plan_packet(GateId(1), RailId(turn % 2)) {
+        let mut packet = vec![0; length];
+        one.write_packet(GateId(1), &mut packet);
+        if turn % 2 == 0 {
+            first.push(packet)
+        } else {
+            second.push(packet)
+        }
+        turn += 1;
+    }
+    assert!(!first.is_empty() && !second.is_empty());
+    for packet in second.iter().chain(&first) {
+        two.handle_packet(GateId(0), packet).unwrap();
+    }
+    assert_eq!(two.take(request).unwrap().bytes, 10_001);
+    let mut data = vec![0; 10_001];
+    target.read(0, &mut data);
+    assert!(data.iter().all(|byte| *byte == 0xa5));
+}
+
+#[test]
+fn eager_data_that_nobody_asks_for_is_bounded() {
+    let (mut one, mut two, slot) = pair();
+    let total = 3 * base::limits::EAGER_CREDIT_BYTES / 256;
+    let sent: Vec<_> = (0..total).map(|_| send(&mut one, slot, 1, filled(1, 200))).collect();
+    settle(&mut one, &mut two);
+    let eager = sent.iter().filter(|request| one.is_complete(**request)).count();
+    let most = base::limits::EAGER_CREDIT_BYTES / (200 + base::limits::EAGER_MESSAGE_COST);
+    assert!(eager <= most && eager > most / 2, "{eager} of {total} went eagerly");
+    // All arrive when they are asked for, and the credit comes back.
+    for _ in 0..total {
+        let request = receive(&mut two, slot, Some(0), Some(1), buffer(200));
+        settle(&mut one, &mut two);
+        assert_eq!(two.take(request).unwrap().bytes, 200);
+    }
+    assert!(sent.iter().all(|request| one.is_complete(*request)));
+}
+
+#[test]
+fn a_peer_that_talks_nonsense_is_found_out() {
+    let (_, mut two, _) = pair();
+    for record in [
+        wire::Record::Finished { request: 12 },
+        wire::Record::Grant { request: 1, receiver: 2, length: 3 },
+        wire::Record::Data { receiver: 1, offset: u64::MAX, payload: &[0; 8] },
+    ] {
+        let mut packet = vec![0; record.buffer_len()];
+        record.emit(&mut packet);
+        assert!(two.handle_packet(GateId(0), &packet).is_err(), "{record:?}");
+    }
+    assert!(two.handle_packet(GateId(0), &[0; 24]).is_err());
+}
+
+#[test]
+fn many_posted_receives_are_matched_without_a_search() {
+    let (mut one, mut two, slot) = pair();
+    let count = 100_000;
+    let posted: Vec<_> =
+        (0..count).map(|tag| receive(&mut two, slot, Some(0), Some(tag), buffer(0))).collect();
+    for tag in (0..count).rev() {
+        send(&mut one, slot, tag, buffer(0));
+        if tag % 100 == 0 {
+            settle(&mut one, &mut two);
+        }
+    }
+    // A search through all of them would take some 5 * 10^9 steps.
+    assert!(posted.iter().all(|request| two.take(*request).is_some()));
+}
+
+#[test]
+fn strategies_have_names() {
+    use engine::strategy::Strategy;
+    assert_eq!((Direct.name(), Aggregate.name()), ("direct", "aggregate"));
+}
