@@ -328,7 +328,12 @@ fn the_whole_group_may_be_killed() {
 /// The one child of a launcher.
 fn supervisor_of(launcher: u32) -> u32 {
     let path = format!("/proc/{launcher}/task/{launcher}/children");
-    std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
+    let mut child = None;
+    assert!(eventually(|| {
+        child = std::fs::read_to_string(&path).unwrap().trim().parse().ok();
+        child.is_some()
+    }));
+    child.unwrap()
 }
 
 #[test]
@@ -336,12 +341,13 @@ fn nothing_survives_the_supervisor() {
     let script = "setsid sleep 4321.25 & sleep 4321.25";
     let mut command = combray(&["-n", "2", "sh", "-c", script]);
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let supervisor = supervisor_of(child.id());
     assert!(eventually(|| is_running("4321.25")));
-    signal(supervisor_of(child.id()), "KILL");
+    signal(supervisor, "KILL");
     let (code, _, err) = told(child.wait_with_output().unwrap());
     assert_eq!(code, Some(128 + 9));
     assert!(err.contains("SIGKILL") && err.contains("supervisor"), "{err}");
-    assert!(!is_running("4321.25"));
+    assert!(eventually(|| !is_running("4321.25")));
 }
 
 #[test]

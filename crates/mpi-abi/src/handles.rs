@@ -88,6 +88,23 @@ impl<H: Handle, T> Table<H, T> {
         }
     }
 
+    /// What `look` finds in the object, and whether the object is spent: then it is dropped where
+    /// it lies, and its place is free. `None` if the handle names none.
+    #[inline]
+    pub fn settle<R>(&self, handle: H, look: impl FnOnce(&mut T) -> (R, bool)) -> Option<R> {
+        let mut state = self.state.borrow_mut();
+        let next = state.free;
+        let place = state.place(handle)?;
+        let Content::Object(ref mut object) = place.content else { return None };
+        let (found, spent) = look(object);
+        if spent {
+            place.content = Content::Free { next };
+            place.generation = place.generation.wrapping_add(1).max(1);
+            state.free = Some(index(handle) as u32);
+        }
+        Some(found)
+    }
+
     /// Takes an object out for a while; [`Table::put_back`] or [`Table::forget`] must follow.
     #[inline]
     pub fn borrow_out(&self, handle: H) -> Option<T> {

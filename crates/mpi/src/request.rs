@@ -109,6 +109,19 @@ impl Process {
         Some(self.take_status(request))
     }
 
+    /// Takes the status of a request, as [`wait`](Self::wait) does, if it is complete; makes no
+    /// progress.
+    #[inline]
+    pub fn take_if_ready(&self, request: &mut Request) -> Option<Status> {
+        if let Request::Transfer(transfer) = request {
+            let outcome = self.runtime().take(transfer.id)?;
+            let status = status_of(transfer, outcome);
+            *request = Request::Done;
+            return Some(status);
+        }
+        self.is_ready(request).then(|| self.take_status(request))
+    }
+
     /// Takes the status of a request that is complete.
     ///
     /// # Panics

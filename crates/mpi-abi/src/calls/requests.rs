@@ -69,20 +69,27 @@ impl Pending {
         }
     }
 
-    /// Takes its status, as it is complete.
+    /// Takes its status if it is complete; makes no progress.
     #[inline]
-    fn take_status(&mut self, process: &Process) -> Taken {
+    fn take_if_ready(&mut self, process: &Process) -> Option<Taken> {
         match self {
             Pending::One(request) => {
-                let persistent = request.is_persistent();
-                Taken::Status(process.take_status(request), persistent)
+                let status = process.take_if_ready(request)?;
+                Some(Taken::Status(status, request.is_persistent()))
             }
             Pending::Both { send, receive } => {
+                if !process.is_ready(send) || !process.is_ready(receive) {
+                    return None;
+                }
                 process.take_status(send);
-                Taken::Status(process.take_status(receive), false)
+                Some(Taken::Status(process.take_status(receive), false))
             }
-            Pending::Generalized(operation) => Taken::Ask(Rc::clone(operation)),
-            Pending::Flush => Taken::Status(Status::EMPTY, false),
+            Pending::Generalized(operation) => {
+                operation.is_complete().then(|| Taken::Ask(Rc::clone(operation)))
+            }
+            Pending::Flush => {
+                process.buffer_is_empty().then_some(Taken::Status(Status::EMPTY, false))
+            }
         }
     }
 
@@ -117,8 +124,7 @@ pub fn wait(call: &Call, request: Out<Request>, status: OutStatus) -> Outcome<()
         status.set_empty();
         return Ok(());
     }
-    await_one(call, 1, handle)?;
-    let (result, left) = finish(call, handle);
+    let (result, left) = await_one(call, 1, handle)?;
     request.set(left);
     report_status(result, status)
 }
@@ -136,14 +142,15 @@ pub fn test(
         status.set_empty();
         return Ok(());
     }
-    if !look_at(call, 1, handle)? {
+    let mut finished = finish(call, 1, handle)?;
+    if finished.is_none() {
         call.library.process.progress();
-        if !is_ready(call, handle) {
-            flag.set_flag(false);
-            return Ok(());
-        }
+        finished = finish(call, 1, handle)?;
     }
-    let (result, left) = finish(call, handle);
+    let Some((result, left)) = finished else {
+        flag.set_flag(false);
+        return Ok(());
+    };
     request.set(left);
     report_status(result, status)
 }
@@ -265,17 +272,6 @@ fn unusable(call: &Call, position: usize, handle: Request) -> Failure {
     invalid(position, handle)
 }
 
-/// Whether a request is complete or inactive; errors from here on go to its communicator.
-#[inline(always)]
-fn look_at(call: &Call, position: usize, handle: Request) -> Outcome<bool> {
-    let process = &call.library.process;
-    let found = call.library.requests.with(handle, |pending| {
-        call.blame(pending.communicator.0);
-        pending.work.is_ready(process)
-    });
-    found.ok_or_else(|| unusable(call, position, handle))
-}
-
 /// Whether a request is complete, inactive or gone, as when another thread completed it.
 #[inline(always)]
 fn is_ready(call: &Call, handle: Request) -> bool {
@@ -284,32 +280,37 @@ fn is_ready(call: &Call, handle: Request) -> bool {
     found.unwrap_or(true)
 }
 
-/// Waits until a request is complete; it stays in its place, which other calls may look at.
+/// Waits for a request, and takes its status as [`finish`] does.
 #[inline(always)]
-fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
-    if !look_at(call, position, handle)? {
+fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<(Status, Request)> {
+    loop {
+        if let Some(finished) = finish(call, position, handle)? {
+            return Ok(finished);
+        }
         call.library.process.wait_until(&mut |_| is_ready(call, handle));
     }
-    Ok(())
 }
 
-/// Takes the status of a request that is complete. A persistent one becomes inactive, another one
-/// is gone; what the program's variable becomes.
+/// Takes the status of a request, if it is complete, and tells what the program's variable becomes:
+/// a persistent one becomes inactive, another one is gone. Errors from here on go to the request's
+/// communicator.
 #[inline(always)]
-fn finish(call: &Call, handle: Request) -> (Status, Request) {
+fn finish(call: &Call, position: usize, handle: Request) -> Outcome<Option<(Status, Request)>> {
     let process = &call.library.process;
-    let table = &call.library.requests;
-    match table.with(handle, |pending| pending.work.take_status(process)) {
-        Some(Taken::Status(status, true)) => (status, handle),
-        Some(Taken::Status(status, false)) => {
-            table.remove(handle);
-            (status, MPI_REQUEST_NULL)
+    let found = call.library.requests.settle(handle, |pending| {
+        call.blame(pending.communicator.0);
+        let taken = pending.work.take_if_ready(process);
+        let spent = !matches!(taken, None | Some(Taken::Status(_, true)));
+        (taken, spent)
+    });
+    match found {
+        None => Err(unusable(call, position, handle)),
+        Some(None) => Ok(None),
+        Some(Some(Taken::Status(status, true))) => Ok(Some((status, handle))),
+        Some(Some(Taken::Status(status, false))) => Ok(Some((status, MPI_REQUEST_NULL))),
+        Some(Some(Taken::Ask(operation))) => {
+            Ok(Some((finish_generalized(&operation), MPI_REQUEST_NULL)))
         }
-        Some(Taken::Ask(operation)) => {
-            table.remove(handle);
-            (finish_generalized(&operation), MPI_REQUEST_NULL)
-        }
-        None => (Status::EMPTY, MPI_REQUEST_NULL),
     }
 }
 

@@ -42,8 +42,7 @@ pub fn waitall(
             unsafe { statuses.at(index) }.set_empty();
             continue;
         }
-        await_one(call, POSITION, *handle)?;
-        let (status, left) = finish(call, *handle);
+        let (status, left) = await_one(call, POSITION, *handle)?;
         *handle = left;
         report.tell(index, status);
     }
@@ -309,9 +308,14 @@ fn complete(call: &Call, handle: &mut Request) -> Status {
     if *handle == MPI_REQUEST_NULL {
         return Status::EMPTY;
     }
-    let (status, left) = finish(call, *handle);
-    *handle = left;
-    status
+    match finish(call, POSITION, *handle) {
+        Ok(Some((status, left))) => {
+            *handle = left;
+            status
+        }
+        // Another thread was faster.
+        _ => Status::EMPTY,
+    }
 }
 
 fn state(call: &Call, handle: Request) -> State {
