@@ -153,7 +153,9 @@ impl<'a> Supervisor<'a> {
     /// How long to sleep at most.
     fn patience(&self) -> Option<Duration> {
         if self.is_closing {
-            return None;
+            // A reader that is slow is waited for, unless somebody asked for an end.
+            let end = self.over.filter(|_| !self.asked.is_empty())? + GRACE;
+            return Some(end.saturating_duration_since(Instant::now()));
         }
         let over = self.over.map(|since| since + DRAIN);
         let times = [self.deadline, self.ending, self.question, over];
@@ -354,7 +356,8 @@ impl<'a> Supervisor<'a> {
 
     /// Whether nobody waits for the output any more.
     fn is_in_haste(&self) -> bool {
-        self.asked.len() > 1
+        let waited = self.over.is_some_and(|since| since.elapsed() >= GRACE);
+        self.asked.len() > 1 || waited && !self.asked.is_empty()
     }
 
     /// Ends what the ranks left behind, and takes the last of their output.
