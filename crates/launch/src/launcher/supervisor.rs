@@ -49,6 +49,7 @@ pub(super) fn supervise(
     while !supervisor.outlets.are_empty() && !supervisor.is_in_haste() {
         supervisor.round()?;
     }
+    supervisor.drop_output();
     Ok(supervisor.code)
 }
 
@@ -153,8 +154,7 @@ impl<'a> Supervisor<'a> {
     /// How long to sleep at most.
     fn patience(&self) -> Option<Duration> {
         if self.is_closing {
-            // A reader that is slow is waited for, unless somebody asked for an end.
-            let end = self.over.filter(|_| !self.asked.is_empty())? + GRACE;
+            let end = self.output_deadline()?;
             return Some(end.saturating_duration_since(Instant::now()));
         }
         let over = self.over.map(|since| since + DRAIN);
@@ -324,9 +324,9 @@ impl<'a> Supervisor<'a> {
         if has_come(self.deadline) && self.over.is_none() {
             let limit = self.plan.timeout.unwrap_or_default();
             let message = messages::timeout(limit, &self.alive());
+            self.deadline = None;
             self.fail(CODE_TIMEOUT, Some(message));
         }
-        self.deadline = self.deadline.filter(|&deadline| now < deadline);
         if has_come(self.ending) && self.over.is_none() {
             if let Some(&number) = self.asked.first() {
                 self.tell(&messages::killed(number, GRACE_ASKED, &self.alive()));
@@ -354,10 +354,27 @@ impl<'a> Supervisor<'a> {
         since.elapsed() >= DRAIN || self.ranks.iter().all(Rank::is_silent)
     }
 
+    /// When the output that is left is given up. A slow reader is waited for, as any program waits,
+    /// but not past the time limit; and for a moment only when the job was made to end.
+    fn output_deadline(&self) -> Option<Instant> {
+        let was_ended = !self.asked.is_empty() || self.code == CODE_TIMEOUT;
+        self.over.filter(|_| was_ended).map(|since| since + GRACE).or(self.deadline)
+    }
+
     /// Whether nobody waits for the output any more.
     fn is_in_haste(&self) -> bool {
-        let waited = self.over.is_some_and(|since| since.elapsed() >= GRACE);
-        self.asked.len() > 1 || waited && !self.asked.is_empty()
+        let is_late = self.output_deadline().is_some_and(|end| Instant::now() >= end);
+        self.asked.len() > 1 || is_late
+    }
+
+    /// Tells that output is lost, if any is.
+    fn drop_output(&mut self) {
+        if !self.outlets.are_empty() {
+            self.code = if self.code == 0 { CODE_TIMEOUT } else { self.code };
+            self.tell("the rest of the job's output, which nobody read, is dropped");
+            // Where nobody reads this either, the exit code tells.
+            let _ = self.outlets.write(Target::Errors);
+        }
     }
 
     /// Ends what the ranks left behind, and takes the last of their output.

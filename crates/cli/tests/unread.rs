@@ -1,0 +1,50 @@
+//! Jobs whose output nobody reads: whoever wants them to end gets that all the same.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A job of one process whose output goes to a pipe that is open and is not read.
+fn unread(words: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
+    command.args(["run", "-n", "1"]).args(words).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The exit code and the messages of a job that has to end soon; it is killed if it does not.
+fn end(mut child: Child) -> (Option<i32>, String) {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(30) {
+        if let Some(status) = child.try_wait().unwrap() {
+            let messages = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+            return (status.code(), messages);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("the launcher still waits for a reader");
+}
+
+#[test]
+fn a_time_limit_ends_a_flood() {
+    let (code, messages) = end(unread(&["--timeout", "0.5", "yes"]));
+    assert_eq!(code, Some(124));
+    assert!(messages.contains("time limit") && messages.contains("dropped"), "{messages}");
+}
+
+#[test]
+fn a_time_limit_ends_the_wait_for_a_reader() {
+    // More than the pipe takes, so that some is left when the process itself has ended well.
+    let (code, messages) = end(unread(&["--timeout", "1", "seq", "40000"]));
+    assert_eq!(code, Some(124));
+    assert!(messages.contains("dropped"), "{messages}");
+}
+
+#[test]
+fn a_single_interrupt_is_enough() {
+    let child = unread(&["yes"]);
+    std::thread::sleep(Duration::from_millis(300));
+    let process = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &process]).status().unwrap().success());
+    assert_eq!(end(child).0, Some(130));
+}
