@@ -109,6 +109,7 @@ impl Engine {
         }
         let request = &mut self.requests[index];
         let room = self.rails[usize::from(rail.0)].packet_bytes_max - StreamPacket::HEADER_BYTES;
+        let room = room.min(wire::PAYLOAD_BYTES_MAX);
         let length = tactic::part_of_stream(request.bytes, request.expected, room);
         let (offset, buffer) = (request.bytes, &request.buffer);
         let posted = post(StreamPacket { receiver, offset, length, buffer });

@@ -11,9 +11,13 @@ use memory::{Buffer, Scratch};
 const RAIL: RailId = RailId(0);
 
 fn engine(own: u32, rails: usize) -> Engine {
+    engine_with_packets(own, rails, 1024)
+}
+
+fn engine_with_packets(own: u32, rails: usize, packet_bytes_max: usize) -> Engine {
     let profile = RailProfile {
         name: "test".into(),
-        packet_bytes_max: 1024,
+        packet_bytes_max,
         eager_bytes_max: 256,
         fetch_segment_bytes_min: 0,
         latency_ns: 100,
@@ -28,7 +32,10 @@ fn engine(own: u32, rails: usize) -> Engine {
 
 /// Two engines with one context.
 fn pair() -> (Engine, Engine, ContextSlot) {
-    let (mut one, mut two) = (engine(0, 1), engine(1, 1));
+    introduced(engine(0, 1), engine(1, 1))
+}
+
+fn introduced(mut one: Engine, mut two: Engine) -> (Engine, Engine, ContextSlot) {
     let slot = one.open_context(ContextId::new(0, 0), 0);
     assert_eq!(two.open_context(ContextId::new(0, 0), 1), slot);
     (one, two, slot)
@@ -80,6 +87,16 @@ fn settle(one: &mut Engine, two: &mut Engine) {
         }
         there.iter().for_each(|packet| two.handle_packet(GateId(0), packet).unwrap());
         back.iter().for_each(|packet| one.handle_packet(GateId(1), packet).unwrap());
+    }
+}
+
+/// Carries the announcement of one message there, and the answer back.
+fn settle_announcement(one: &mut Engine, two: &mut Engine) {
+    for packet in packets(one, GateId(1), RAIL) {
+        two.handle_packet(GateId(0), &packet).unwrap();
+    }
+    for packet in packets(two, GateId(0), RAIL) {
+        one.handle_packet(GateId(1), &packet).unwrap();
     }
 }
 
@@ -149,9 +166,7 @@ fn truncation_is_an_outcome_and_the_next_message_arrives() {
 
 #[test]
 fn a_granted_message_lands_in_parts_on_whichever_rail() {
-    let (mut one, mut two) = (engine(0, 2), engine(1, 2));
-    let slot = one.open_context(ContextId::new(0, 0), 0);
-    two.open_context(ContextId::new(0, 0), 1);
+    let (mut one, mut two, slot) = introduced(engine(0, 2), engine(1, 2));
     let target = buffer(10_001);
     let request = receive(&mut two, slot, Some(0), Some(1), target.clone());
     send(&mut one, slot, 1, filled(0xa5, 10_001));
@@ -181,6 +196,27 @@ fn a_granted_message_lands_in_parts_on_whichever_rail() {
     let mut data = vec![0; 10_001];
     target.read(0, &mut data);
     assert!(data.iter().all(|byte| *byte == 0xa5));
+}
+
+#[test]
+fn a_part_of_a_stream_is_no_longer_than_a_record_can_be_however_long_packets_are() {
+    let long_packets = |own| engine_with_packets(own, 1, 1 << 20);
+    let (mut one, mut two, slot) = introduced(long_packets(0), long_packets(1));
+    let length = 1 << 20;
+    let request = receive(&mut two, slot, Some(0), Some(1), buffer(length));
+    send(&mut one, slot, 1, filled(4, length));
+    settle_announcement(&mut one, &mut two);
+    while one.has_work() {
+        let mut packet = Vec::new();
+        let sent = one.send_part(GateId(1), RAIL, |part| {
+            packet = vec![0; part.packet_len()];
+            part.write(&mut packet);
+            true
+        });
+        assert_eq!(sent, Some(true));
+        two.handle_packet(GateId(0), &packet).unwrap();
+    }
+    assert_eq!(two.take(request).unwrap().bytes, length as u64);
 }
 
 #[test]
