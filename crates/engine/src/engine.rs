@@ -97,6 +97,8 @@ pub struct Engine {
     pub(crate) gates_with_work: VecDeque<GateId>,
     pub(crate) strategy: Box<dyn Strategy>,
     pub(crate) plan: Plan,
+    /// The number of each flow's first message.
+    pub(crate) first_sequence: u32,
 }
 
 /// A record that cannot be delivered yet, with the peer that sent it.
@@ -114,6 +116,8 @@ pub(crate) struct Context {
     pub active: usize,
     /// To be closed as soon as nothing is active.
     pub closing: bool,
+    /// The number of each flow's first message.
+    pub first_sequence: u32,
 }
 
 impl Engine {
@@ -133,7 +137,14 @@ impl Engine {
             gates_with_work: VecDeque::new(),
             strategy,
             plan: Plan::default(),
+            first_sequence: 0,
         }
+    }
+
+    /// Counts the messages of each flow from `first` on instead of 0, in contexts opened later; all
+    /// engines must do the same. Lets tests see the numbers wrap around.
+    pub fn count_messages_from(&mut self, first: u32) {
+        self.first_sequence = first;
     }
 
     /// Tells over which rails a peer is reached, and whether memory can be fetched between the two.
@@ -166,6 +177,7 @@ impl Engine {
             in_flows: HashMap::new(),
             active: 0,
             closing: false,
+            first_sequence: self.first_sequence,
         };
         let slot = ContextSlot(self.contexts.insert(context).index);
         self.contexts_by_id.insert(id, slot);
@@ -396,7 +408,7 @@ impl Context {
     pub(crate) fn out_flow(&mut self, peer: u32) -> &mut OutFlow {
         let index = peer as usize;
         if self.out_flows.len() <= index {
-            self.out_flows.resize(index + 1, OutFlow::NEW);
+            self.out_flows.resize(index + 1, OutFlow::starting_at(self.first_sequence));
         }
         &mut self.out_flows[index]
     }

@@ -22,7 +22,9 @@ pub(crate) struct OutFlow {
 }
 
 impl OutFlow {
-    pub(crate) const NEW: Self = Self { number: NONE, sequence: 0 };
+    pub(crate) fn starting_at(sequence: u32) -> Self {
+        Self { number: NONE, sequence }
+    }
 }
 
 /// The receiving end of a flow.

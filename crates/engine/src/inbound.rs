@@ -170,7 +170,8 @@ impl Engine {
         if let Some(&flow) = self.contexts[slot.0].in_flows.get(&gate) {
             return Some(flow);
         }
-        let flow = InFlow { gate, context: slot, source, sequence: 0, early: Vec::new() };
+        let sequence = self.first_sequence;
+        let flow = InFlow { gate, context: slot, source, sequence, early: Vec::new() };
         let Key { index, generation } = self.in_flows.insert(flow);
         assert!(index <= FLOW_INDEX_MASK, "more than 2^24 flows");
         self.contexts[slot.0].in_flows.insert(gate, index);

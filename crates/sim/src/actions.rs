@@ -1,0 +1,270 @@
+//! What processes do: random operations at random moments.
+
+use engine::{Receive, Send};
+
+use crate::reference::{Label, Selector};
+use crate::region::{Region, pattern};
+use crate::world::{Fate, Held, Message, Outcome, Received, World};
+
+const TAGS: i32 = 3;
+
+impl World {
+    /// One random operation of a process.
+    pub(crate) fn act(&mut self, process: u32) -> Outcome {
+        let context = self.episode.0 + self.rng.usize(..self.setting.contexts);
+        match self.rng.u8(..16) {
+            0..6 => {
+                let (to, tag) = (self.rng.u32(..self.setting.processes), self.rng.i32(0..TAGS));
+                let length = self.setting.length(&mut self.rng);
+                self.send((process, to, context), tag, length);
+            }
+            last if (6..6 + self.setting.receives).contains(&last) => {
+                let (selector, capacity) = self.random_selector(process, context);
+                self.receive(process, context, selector, capacity)?;
+            }
+            11 => self.matched_probe(process, context)?,
+            12 => {
+                if let Some(held) = self.held.iter().position(|held| held.process == process) {
+                    let held = self.held.swap_remove(held);
+                    self.receive_held(held)?;
+                }
+            }
+            13 if self.setting.cancels => self.cancel_receive(process)?,
+            14 if self.setting.cancels => self.cancel_send(process),
+            15 => self.give_up(process),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Sends a message in the stream (sender, receiver, context).
+    pub(crate) fn send(&mut self, stream: (u32, u32, usize), tag: i32, length: usize) {
+        let (from, to, context) = stream;
+        let (slot, peer) = (self.slot(from, context), self.rank(context, to));
+        let synchronous = self.rng.u8(..4) == 0;
+        let region = Region::new(length, self.rng.u8(..4) == 0);
+        let message = self.messages.len();
+        region.buffer.write(0, &pattern(message, length));
+        let sequence = self.stream_lengths.entry(stream).or_default();
+        let number = self.setting.first_sequence.wrapping_add(*sequence);
+        *sequence += 1;
+        self.message_at.insert((from, to, context, number), message);
+        let (gate, buffer) = (Self::gate(to), region.buffer.clone());
+        let send = Send { gate, peer, context: slot, tag, synchronous, buffer };
+        let short = self.rng.bool() && self.send_short(from, &send);
+        let request = (!short).then(|| self.engine(from).send(send));
+        if let Some(request) = request {
+            self.message_of_request.insert((from, request.to_u64()), message);
+        } else {
+            region.reuse();
+        }
+        self.report.messages += 1;
+        self.report.short_cuts += u64::from(short);
+        let (fate, done, cancel_asked, cancellable) = (Fate::Waiting, short, false, true);
+        self.messages.push(Message {
+            from,
+            to,
+            context,
+            tag,
+            length,
+            synchronous,
+            region,
+            request,
+            fate,
+            done,
+            cancel_asked,
+            cancellable,
+        });
+    }
+
+    fn send_short(&mut self, from: u32, send: &Send) -> bool {
+        let rails = self.engines[from as usize].rails_of(send.gate);
+        let way = (Self::gate(from), send.gate, rails[self.rng.usize(..rails.len())]);
+        let (network, engine) = (&self.network, &mut self.engines[from as usize]);
+        let mut packet = Vec::new();
+        let sent = engine.send_short(send, |short| {
+            packet = vec![0; short.packet_len()];
+            let room = network.has_room(way);
+            if room {
+                short.write(&mut packet);
+            }
+            room
+        });
+        if sent {
+            self.post(way, packet);
+        }
+        sent
+    }
+
+    /// Mostly one that some message fits.
+    fn random_selector(&mut self, process: u32, context: usize) -> (Selector, usize) {
+        let fitting = |message: &&Message| message.to == process && message.context == context;
+        let live = self.messages[self.episode.1..].iter().filter(fitting);
+        let waiting: Vec<_> = live.filter(|message| message.fate == Fate::Waiting).collect();
+        let (source, tag, length) = match self.rng.choice(&waiting) {
+            Some(message) if self.rng.u8(..4) != 0 => {
+                (self.rank(context, message.from), message.tag, message.length)
+            }
+            _ => {
+                let source = self.rng.u32(..self.setting.processes);
+                (source, self.rng.i32(0..TAGS), self.setting.length(&mut self.rng))
+            }
+        };
+        let source = Some(source).filter(|_| self.rng.u8(..3) != 0);
+        let tag = Some(tag).filter(|_| self.rng.u8(..3) != 0);
+        let capacity = match self.rng.u8(..6) {
+            0 => self.rng.usize(..=length),
+            1 => length,
+            _ => length + self.rng.usize(..100),
+        };
+        ((source, tag), capacity)
+    }
+
+    /// Posts a receive, at the reference and at the engine.
+    pub(crate) fn receive(
+        &mut self,
+        process: u32,
+        context: usize,
+        selector: Selector,
+        capacity: usize,
+    ) -> Outcome {
+        let slot = self.slot(process, context);
+        self.check_probe(process, context, selector)?;
+        let region = Region::new(capacity, self.rng.u8(..4) == 0);
+        let space = &mut self.spaces[process as usize][context];
+        let message = space.post(self.receives.len(), selector);
+        let ((source, tag), buffer) = (selector, region.buffer.clone());
+        let receive = Receive { context: slot, source, tag, buffer };
+        let request = Some(self.engine(process).receive(receive));
+        if let Some(message) = message {
+            self.messages[message].fate = Fate::Taken;
+        }
+        let (withdrawn, done) = (false, false);
+        self.receives.push(Received {
+            process,
+            context,
+            selector,
+            region,
+            request,
+            message,
+            withdrawn,
+            done,
+        });
+        self.begin_fetches(process);
+        Ok(())
+    }
+
+    /// A probe finds what the reference says, and changes nothing.
+    fn check_probe(&mut self, process: u32, context: usize, selector: Selector) -> Outcome {
+        let slot = self.slot(process, context);
+        let expected = self.spaces[process as usize][context].find(selector);
+        let found = self.engines[process as usize].probe(slot, selector.0, selector.1);
+        let expected = expected.map(|label: Label| {
+            (label.source, label.tag, self.messages[label.message].length as u64)
+        });
+        let found = found.map(|incoming| (incoming.source, incoming.tag, incoming.bytes));
+        if found != expected {
+            return Err(format!("a probe of {selector:?} found {found:?} instead of {expected:?}"));
+        }
+        Ok(())
+    }
+
+    fn matched_probe(&mut self, process: u32, context: usize) -> Outcome {
+        let slot = self.slot(process, context);
+        let (selector, _) = self.random_selector(process, context);
+        self.check_probe(process, context, selector)?;
+        let expected = self.spaces[process as usize][context].take(selector);
+        let found = self.engine(process).matched_probe(slot, selector.0, selector.1);
+        match (expected, found) {
+            (Some(label), Some((id, _))) => {
+                self.messages[label.message].fate = Fate::Taken;
+                self.held.push(Held { process, id, message: label.message });
+                Ok(())
+            }
+            (None, None) => Ok(()),
+            _ => Err(format!("a matched probe found {found:?} instead of {expected:?}")),
+        }
+    }
+
+    /// Receives what a matched probe took.
+    pub(crate) fn receive_held(&mut self, held: Held) -> Outcome {
+        let Held { process, id, message } = held;
+        let Message { context, from, tag, length, .. } = self.messages[message];
+        let selector = (Some(self.rank(context, from)), Some(tag));
+        let capacity = if self.rng.u8(..6) == 0 { self.rng.usize(..=length) } else { length + 9 };
+        let region = Region::new(capacity, self.rng.u8(..4) == 0);
+        let request = self.engine(process).receive_message(id, region.buffer.clone());
+        if request.is_none()
+            || self.engine(process).receive_message(id, region.buffer.clone()).is_some()
+        {
+            return Err(format!("message {message} can be received never or twice"));
+        }
+        let (message, withdrawn, done) = (Some(message), false, false);
+        self.receives.push(Received {
+            process,
+            context,
+            selector,
+            region,
+            request,
+            message,
+            withdrawn,
+            done,
+        });
+        self.begin_fetches(process);
+        Ok(())
+    }
+
+    fn cancel_receive(&mut self, process: u32) -> Outcome {
+        let own: Vec<_> = (self.episode.2..self.receives.len())
+            .filter(|&index| self.receives[index].process == process)
+            .collect();
+        self.rng.choice(own).map_or(Ok(()), |index| self.withdraw_receive(index))
+    }
+
+    /// Cancels a receive, which works unless a message has come for it.
+    pub(crate) fn withdraw_receive(&mut self, index: usize) -> Outcome {
+        let Received { process, context, request, message, .. } = self.receives[index];
+        let Some(request) = request else { return Ok(()) };
+        self.engine(process).cancel(request);
+        let withdrawn = self.spaces[process as usize][context].withdraw(index);
+        self.receives[index].withdrawn |= withdrawn;
+        if withdrawn && !self.engine(process).is_complete(request) {
+            return Err(format!("cancelled receive {index} ({message:?}) is not complete"));
+        }
+        Ok(())
+    }
+
+    fn cancel_send(&mut self, process: u32) {
+        let own: Vec<_> = (self.episode.1..self.messages.len())
+            .filter(|&index| self.messages[index].from == process)
+            .collect();
+        if let Some(index) = self.rng.choice(own) {
+            self.withdraw_send(index);
+        }
+    }
+
+    /// Asks for a message back.
+    pub(crate) fn withdraw_send(&mut self, index: usize) {
+        let message = &mut self.messages[index];
+        let Some(request) = message.request else { return };
+        message.cancel_asked |= !message.done;
+        self.engines[message.from as usize].cancel(request);
+    }
+
+    /// Frees a request that may not be complete.
+    fn give_up(&mut self, process: u32) {
+        let engine = &mut self.engines[process as usize];
+        let own = |message: &&mut Message| message.from == process && !message.done;
+        if self.rng.bool() {
+            let mut sends = self.messages[self.episode.1..].iter_mut().filter(own);
+            let Some(message) = sends.next() else { return };
+            message.request.take().into_iter().for_each(|request| engine.detach(request));
+        } else {
+            let receives = self.receives[self.episode.2..].iter_mut();
+            // Its memory is compared with the reference's at the end.
+            let mut own = receives.filter(|receive| receive.process == process && !receive.done);
+            let Some(receive) = own.next() else { return };
+            receive.request.take().into_iter().for_each(|request| engine.detach(request));
+        }
+    }
+}

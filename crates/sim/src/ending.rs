@@ -1,0 +1,89 @@
+//! The end of an episode: all that is left over is cancelled or received, and nothing may remain.
+
+use crate::world::{Fate, Outcome, Received, World};
+
+impl World {
+    pub(crate) fn end_episode(&mut self) -> Outcome {
+        self.settle()?;
+        for process in 0..self.setting.processes {
+            for context in self.episode.0..self.slots[0].len() {
+                self.slot(process, context);
+            }
+        }
+        for index in self.episode.2..self.receives.len() {
+            if self.is_undecided(index) {
+                self.withdraw_receive(index)?;
+            }
+        }
+        for index in self.episode.1..self.messages.len() {
+            if self.setting.cancels && self.rng.bool() {
+                self.withdraw_send(index);
+            }
+        }
+        self.settle()?;
+        self.satisfy_given_up()?;
+        for process in 0..self.setting.processes {
+            self.empty(process)?;
+        }
+        self.settle()?;
+        self.close()
+    }
+
+    fn is_undecided(&self, index: usize) -> bool {
+        let receive = &self.receives[index];
+        receive.message.is_none() && !receive.withdrawn
+    }
+
+    /// Receives that were given up cannot be cancelled any more: each gets a message.
+    fn satisfy_given_up(&mut self) -> Outcome {
+        while let Some(index) =
+            (self.episode.2..self.receives.len()).find(|&index| self.is_undecided(index))
+        {
+            let Received { process, context, selector: (source, tag), .. } = self.receives[index];
+            let from = (0..self.setting.processes)
+                .find(|&from| source.is_none_or(|source| source == self.rank(context, from)));
+            let from = from.expect("every rank is that of some process");
+            self.send((from, process, context), tag.unwrap_or(0), 5);
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Receives every message that is still there, and closes the contexts: at once, although
+    /// requests are active, or later.
+    fn empty(&mut self, process: u32) -> Outcome {
+        for context in self.episode.0..self.slots[0].len() {
+            let any = (None, None);
+            while let Some(label) = self.spaces[process as usize][context].find(any) {
+                let length = self.messages[label.message].length;
+                self.receive(process, context, any, length)?;
+            }
+            if self.rng.bool() {
+                self.close_one(process, context);
+            }
+        }
+        Ok(())
+    }
+
+    fn close_one(&mut self, process: u32, context: usize) {
+        if let Some(slot) = self.slots[process as usize][context].take() {
+            self.engine(process).close_context(slot);
+        }
+    }
+
+    fn close(&mut self) -> Outcome {
+        for process in 0..self.setting.processes {
+            for context in self.episode.0..self.slots[0].len() {
+                self.close_one(process, context);
+            }
+            let holdings = self.engine(process).holdings();
+            if holdings != (0, 0, 0) {
+                return Err(format!("process {process} keeps {holdings:?}: {}", self.unfinished()));
+            }
+        }
+        match self.messages.iter().position(|message| message.fate == Fate::Waiting) {
+            Some(lost) => Err(format!("message {lost} is lost")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Packets and fetches: from the engines to the network and back, observed by the reference.
+
+use base::{ContextId, GateId, RailId};
+use engine::Fetch;
+use wire::{Envelope, FlowLabel, Record, Records};
+
+use crate::reference::{Fact, Label};
+use crate::world::{Fate, Message, Outcome, World};
+
+impl World {
+    /// Hands out packets as long as rails have room.
+    pub(crate) fn flush(&mut self, process: u32) {
+        for _ in 0..self.engines[process as usize].gates_with_work() {
+            let Some(gate) = self.engine(process).gate_with_work() else { return };
+            let mut rails = self.engines[process as usize].rails_of(gate).to_vec();
+            self.rng.shuffle(&mut rails);
+            for rail in rails {
+                while self.flush_one((GateId(process), gate, rail)) {}
+            }
+        }
+    }
+
+    fn flush_one(&mut self, way: (GateId, GateId, RailId)) -> bool {
+        let (own, gate, rail) = way;
+        let (network, engine) = (&self.network, &mut self.engines[own.0 as usize]);
+        if self.rng.bool() {
+            let mut packet = Vec::new();
+            let posted = engine.send_part(gate, rail, |part| {
+                packet = vec![0; part.packet_len()];
+                let room = network.has_room(way);
+                if room {
+                    part.write(&mut packet);
+                }
+                room
+            });
+            if let Some(posted) = posted {
+                self.report.stream_cuts += u64::from(posted);
+                if posted {
+                    self.post(way, packet);
+                }
+                return posted;
+            }
+        }
+        if !network.has_room(way) {
+            return false;
+        }
+        let Some(length) = engine.plan_packet(gate, rail) else { return false };
+        let mut packet = vec![0; length];
+        engine.write_packet(gate, &mut packet);
+        self.post(way, packet);
+        true
+    }
+
+    /// Puts a packet on its way, and learns from it what only the sender knows.
+    pub(crate) fn post(&mut self, way: (GateId, GateId, RailId), packet: Vec<u8>) {
+        let (from, to) = (way.0.0, way.1.0);
+        let mut records = 0;
+        for record in Records::new(&packet) {
+            records += 1;
+            match record {
+                Ok(Record::Announce { request, memory: Some(memory), .. }) => {
+                    let message = self.message_of_request[&(from, request)];
+                    self.exposed.insert((from, memory.address), (message, memory.runs));
+                }
+                Ok(Record::Flow { context, number, .. }) => {
+                    self.numbers.insert((from, number), (context_index(context), to));
+                }
+                _ => {}
+            }
+        }
+        self.report.packets += 1;
+        self.report.shared_packets += u64::from(records > 1);
+        self.network.post(&mut self.rng, way, packet);
+    }
+
+    /// A packet arrives, at the reference and at the engine.
+    pub(crate) fn take_packet(&mut self, from: GateId, to: GateId, packet: &[u8]) -> Outcome {
+        for record in Records::new(packet) {
+            match record.map_err(|malformed| malformed.to_string())? {
+                Record::Message { envelope, synchronous, .. } => {
+                    let message = self.arrive(from.0, to.0, envelope)?;
+                    // Its send is complete.
+                    self.messages[message].cancellable = synchronous.is_some();
+                }
+                Record::Announce { envelope, length, .. } => {
+                    self.arrive(from.0, to.0, envelope)?;
+                    let short = length <= self.setting.eager_bytes_min as u64;
+                    self.report.without_credit += u64::from(short);
+                }
+                Record::Cancel { request } => self.cancel_arrives(from.0, to.0, request),
+                _ => {}
+            }
+        }
+        let taken = self.engine(to.0).handle_packet(from, packet);
+        taken
+            .map_err(|malformed| format!("process {} of process {}: {malformed}", to.0, from.0))?;
+        self.begin_fetches(to.0);
+        Ok(())
+    }
+
+    fn arrive(&mut self, from: u32, to: u32, envelope: Envelope) -> Result<usize, String> {
+        let Envelope { flow, tag, sequence } = envelope;
+        let (context, sender) = match flow {
+            FlowLabel::New { context, .. } => (context_index(context), from),
+            FlowLabel::Agreed(number) => self.numbers[&(to, number)],
+        };
+        let found = self.message_at.get(&(sender, to, context, sequence));
+        let Some(&message) = found.filter(|_| sender == from) else {
+            return Err(format!("process {from} sends what it was not told to: {envelope:?}"));
+        };
+        let source = self.rank(context, from);
+        let space = &mut self.spaces[to as usize][context];
+        let early = space.early();
+        let facts = space.arrive(Label { message, source, tag, sequence });
+        self.report.early += u64::from(space.early() > early);
+        self.apply(&facts);
+        Ok(message)
+    }
+
+    fn cancel_arrives(&mut self, from: u32, to: u32, request: u64) {
+        let message = self.message_of_request[&(from, request)];
+        let Message { context, cancellable, .. } = self.messages[message];
+        if cancellable {
+            let fact = self.spaces[to as usize][context].cancel(message);
+            self.apply(fact.as_slice());
+        }
+    }
+
+    pub(crate) fn apply(&mut self, facts: &[Fact]) {
+        for fact in facts {
+            match *fact {
+                Fact::Matched { message, receive } => {
+                    self.messages[message].fate = Fate::Taken;
+                    self.receives[receive].message = Some(message);
+                }
+                Fact::Withdrawn { message } => self.messages[message].fate = Fate::Withdrawn,
+            }
+        }
+    }
+
+    pub(crate) fn begin_fetches(&mut self, process: u32) {
+        while let Some(fetch) = self.engine(process).next_fetch() {
+            if self.rng.u8(..16) < self.setting.declined_fetches {
+                self.report.refused_fetches += 1;
+                self.engine(process).decline_fetch(fetch.request);
+            } else {
+                self.network.begin_fetch(&mut self.rng, process, fetch);
+            }
+        }
+    }
+
+    /// Plays the rail that reads a peer's memory: what lies there is known by its address.
+    pub(crate) fn end_fetch(&mut self, process: u32, fetch: &Fetch) -> Outcome {
+        let arrives = self.rng.u8(..16) >= self.setting.failing_fetches;
+        if arrives {
+            let at = (fetch.gate.0, fetch.memory.address);
+            let Some(&(message, runs)) = self.exposed.get(&at) else {
+                return Err(format!("process {process} fetches from nowhere: {fetch:?}"));
+            };
+            let message = &self.messages[message];
+            if message.done || message.to != process || runs != fetch.memory.runs {
+                return Err(format!("process {process} fetches what is gone: {fetch:?}"));
+            }
+            let mut data = vec![0; fetch.length as usize];
+            message.region.buffer.read(0, &mut data);
+            fetch.into.write(0, &data);
+            self.report.fetches += 1;
+            self.report.scattered_fetches += u64::from(runs > 1);
+        } else {
+            self.report.refused_fetches += 1;
+        }
+        self.engine(process).handle_fetched(fetch.request, arrives);
+        Ok(())
+    }
+}
+
+fn context_index(id: ContextId) -> usize {
+    (id.0 & u64::from(u32::MAX)) as usize
+}

@@ -1,0 +1,127 @@
+//! Outcomes, compared with what the reference says.
+
+use engine::Problem;
+
+use crate::region::pattern;
+use crate::world::{Fate, Message, Outcome, World};
+
+impl World {
+    /// Takes the outcomes of some requests that are complete.
+    pub(crate) fn check_outcomes(&mut self) -> Outcome {
+        for index in self.episode.1..self.messages.len() {
+            if !self.messages[index].done && self.rng.u8(..4) != 0 {
+                self.check_sent(index)?;
+            }
+        }
+        for index in self.episode.2..self.receives.len() {
+            if !self.receives[index].done && self.rng.u8(..4) != 0 {
+                self.check_received(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_sent(&mut self, index: usize) -> Outcome {
+        let message = &mut self.messages[index];
+        let engine = &mut self.engines[message.from as usize];
+        let Some(outcome) = message.request.and_then(|request| engine.take(request)) else {
+            return Ok(());
+        };
+        message.done = true;
+        message.region.reuse();
+        let cancelled = message.fate == Fate::Withdrawn;
+        let sent = outcome.bytes == message.length as u64 && outcome.problem.is_none();
+        let too_soon = message.synchronous && message.fate == Fate::Waiting;
+        if outcome.cancelled != cancelled || !sent && !cancelled || too_soon {
+            return Err(format!("message {index} ({message:?}) ended with {outcome:?}"));
+        }
+        self.report.withdrawn += u64::from(cancelled);
+        self.report.kept += u64::from(message.cancel_asked && !cancelled);
+        Ok(())
+    }
+
+    fn check_received(&mut self, index: usize) -> Outcome {
+        let receive = &mut self.receives[index];
+        let engine = &mut self.engines[receive.process as usize];
+        let Some(outcome) = receive.request.and_then(|request| engine.take(request)) else {
+            return Ok(());
+        };
+        receive.done = true;
+        let wrong = |receive: &_| Err(format!("receive {index} ({receive:?}) got {outcome:?}"));
+        let Some(message) = receive.message else {
+            let fine = receive.withdrawn && outcome.cancelled && outcome.problem.is_none();
+            return if fine { self.check_memory(index) } else { wrong(receive) };
+        };
+        let (sent, capacity) = (&self.messages[message], receive.region.buffer.len());
+        let source = (sent.from + receive.context as u32) % self.setting.processes;
+        let problem = (sent.length > capacity)
+            .then_some(Problem::Truncated { message: sent.length as u64, buffer: capacity as u64 });
+        let expected = engine::Outcome {
+            source,
+            tag: sent.tag,
+            bytes: sent.length.min(capacity) as u64,
+            cancelled: false,
+            problem,
+        };
+        self.report.truncated += u64::from(problem.is_some());
+        if outcome != expected {
+            return wrong(receive);
+        }
+        self.check_memory(index)
+    }
+
+    /// Every byte of a receive's memory is as it should be.
+    fn check_memory(&self, index: usize) -> Outcome {
+        let receive = &self.receives[index];
+        let message = receive.message.map(|id| (id, &self.messages[id]));
+        let capacity = receive.region.buffer.len();
+        let data = message.map(|(id, message)| pattern(id, message.length.min(capacity)));
+        match receive.region.difference(&data.unwrap_or_default()) {
+            None => Ok(()),
+            Some((at, should, is)) => Err(format!(
+                "receive {index} ({receive:?}) of message {:?}: byte {at} of its memory is {is:#x} \
+                 instead of {should:#x}",
+                receive.message
+            )),
+        }
+    }
+
+    /// When nothing is underway, whatever can be complete is, and nothing else.
+    pub(crate) fn check_settled(&mut self) -> Outcome {
+        for index in self.episode.1..self.messages.len() {
+            self.check_sent(index)?;
+            let message = &self.messages[index];
+            if message.request.is_some() && !message.done && message.fate != Fate::Waiting {
+                return Err(format!("message {index} ({message:?}) never ends"));
+            }
+            let asked = message.cancel_asked && message.cancellable && message.request.is_some();
+            if asked && message.fate == Fate::Waiting && !self.may_wait(message) {
+                return Err(format!("message {index} ({message:?}) does not come back"));
+            }
+        }
+        for index in self.episode.2..self.receives.len() {
+            self.check_received(index)?;
+            let receive = &self.receives[index];
+            let decided = receive.message.is_some() || receive.withdrawn;
+            if receive.request.is_some() && !receive.done && decided {
+                return Err(format!("receive {index} ({receive:?}) never ends"));
+            }
+            self.check_memory(index)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the wish to have a message back may be without effect: it may overtake the message,
+    /// or both wait for the receiver to open the context.
+    fn may_wait(&self, message: &Message) -> bool {
+        let engine = &self.engines[message.from as usize];
+        let rails = engine.rails_of(World::gate(message.to)).len();
+        rails > 1 || self.slots[message.to as usize][message.context].is_none()
+    }
+
+    pub(crate) fn unfinished(&self) -> String {
+        let sends = self.messages[self.episode.1..].iter().filter(|message| !message.done);
+        let receives = self.receives[self.episode.2..].iter().filter(|receive| !receive.done);
+        format!("{:#?} {:#?}", sends.collect::<Vec<_>>(), receives.collect::<Vec<_>>())
+    }
+}

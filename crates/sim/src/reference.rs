@@ -1,0 +1,190 @@
+//! The reference: matching by the letter of the standard, without any index.
+//!
+//! MPI 5.0, section 3.5: messages of one process do not overtake each other, and a receive that was
+//! posted earlier comes first.
+
+/// What a receive or probe asks for: the sender's rank, the tag; none: any.
+pub(crate) type Selector = (Option<u32>, Option<i32>);
+
+/// A message as it arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    /// Its number in the world.
+    pub message: usize,
+    /// The sender's rank in the context.
+    pub source: u32,
+    pub tag: i32,
+    /// Its number in the stream from its sender.
+    pub sequence: u32,
+}
+
+/// What follows from an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fact {
+    /// A posted receive got a message.
+    Matched { message: usize, receive: usize },
+    /// A message went back to its sender.
+    Withdrawn { message: usize },
+}
+
+/// One context as one process sees it.
+#[derive(Debug)]
+pub(crate) struct Space {
+    open: bool,
+    first_sequence: u32,
+    /// Everything that came before the context was open.
+    waiting: Vec<Waiting>,
+    posted: Vec<(usize, Selector)>,
+    unexpected: Vec<Label>,
+    streams: Vec<Stream>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Waiting {
+    Arrival(Label),
+    Cancel(usize),
+}
+
+#[derive(Debug)]
+struct Stream {
+    source: u32,
+    next: u32,
+    early: Vec<Label>,
+}
+
+impl Space {
+    pub(crate) fn new(first_sequence: u32) -> Self {
+        Self {
+            open: false,
+            first_sequence,
+            waiting: Vec::new(),
+            posted: Vec::new(),
+            unexpected: Vec::new(),
+            streams: Vec::new(),
+        }
+    }
+
+    /// Opens the context; what waited for that arrives.
+    pub(crate) fn open(&mut self) -> Vec<Fact> {
+        self.open = true;
+        let mut facts = Vec::new();
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting {
+                Waiting::Arrival(label) => facts.extend(self.arrive(label)),
+                Waiting::Cancel(message) => facts.extend(self.cancel(message)),
+            }
+        }
+        facts
+    }
+
+    /// A message arrives, perhaps too early.
+    pub(crate) fn arrive(&mut self, label: Label) -> Vec<Fact> {
+        if !self.open {
+            self.waiting.push(Waiting::Arrival(label));
+            return Vec::new();
+        }
+        let found = self.streams.iter().position(|stream| stream.source == label.source);
+        let at = found.unwrap_or_else(|| {
+            let next = self.first_sequence;
+            self.streams.push(Stream { source: label.source, next, early: Vec::new() });
+            self.streams.len() - 1
+        });
+        self.streams[at].early.push(label);
+        let mut facts = Vec::new();
+        loop {
+            let Stream { next, early, .. } = &mut self.streams[at];
+            let Some(found) = early.iter().position(|label| label.sequence == *next) else {
+                return facts;
+            };
+            let label = early.remove(found);
+            *next = next.wrapping_add(1);
+            facts.extend(self.deliver(label));
+        }
+    }
+
+    fn deliver(&mut self, label: Label) -> Option<Fact> {
+        match self.posted.iter().position(|(_, selector)| accepts(*selector, &label)) {
+            Some(at) => {
+                let (receive, _) = self.posted.remove(at);
+                Some(Fact::Matched { message: label.message, receive })
+            }
+            None => {
+                self.unexpected.push(label);
+                None
+            }
+        }
+    }
+
+    /// A sender wants a message back.
+    pub(crate) fn cancel(&mut self, message: usize) -> Option<Fact> {
+        let is_it = |label: &Label| label.message == message;
+        let waits = |waiting: &Waiting| matches!(waiting, Waiting::Arrival(label) if is_it(label));
+        if self.waiting.iter().any(waits) {
+            self.waiting.push(Waiting::Cancel(message));
+            return None;
+        }
+        let at = self.unexpected.iter().position(is_it)?;
+        self.unexpected.remove(at);
+        Some(Fact::Withdrawn { message })
+    }
+
+    /// A receive is posted; the message that it gets at once, if there is one.
+    pub(crate) fn post(&mut self, receive: usize, selector: Selector) -> Option<usize> {
+        let found = self.take(selector);
+        if found.is_none() {
+            self.posted.push((receive, selector));
+        }
+        found.map(|label| label.message)
+    }
+
+    /// What a probe tells of.
+    pub(crate) fn find(&self, selector: Selector) -> Option<Label> {
+        self.unexpected.iter().find(|label| accepts(selector, label)).copied()
+    }
+
+    /// What a matched probe takes.
+    pub(crate) fn take(&mut self, selector: Selector) -> Option<Label> {
+        let at = self.unexpected.iter().position(|label| accepts(selector, label))?;
+        Some(self.unexpected.remove(at))
+    }
+
+    /// Whether a receive could be taken back: no message had come for it.
+    pub(crate) fn withdraw(&mut self, receive: usize) -> bool {
+        let at = self.posted.iter().position(|(posted, _)| *posted == receive);
+        at.map(|at| self.posted.remove(at)).is_some()
+    }
+
+    /// How many messages wait for their turn or for the context.
+    pub(crate) fn early(&self) -> usize {
+        self.waiting.len() + self.streams.iter().map(|stream| stream.early.len()).sum::<usize>()
+    }
+}
+
+fn accepts((source, tag): Selector, label: &Label) -> bool {
+    source.is_none_or(|source| source == label.source) && tag.is_none_or(|tag| tag == label.tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(message: usize, source: u32, tag: i32, sequence: u32) -> Label {
+        Label { message, source, tag, sequence }
+    }
+
+    #[test]
+    fn order_is_kept_across_arrival_and_opening() {
+        let mut space = Space::new(u32::MAX);
+        assert_eq!(space.arrive(label(1, 0, 5, 0)), []);
+        assert_eq!(space.arrive(label(0, 0, 5, u32::MAX)), []);
+        assert_eq!(space.open(), []);
+        assert_eq!(
+            (space.post(7, (None, Some(6))), space.post(8, (Some(0), None))),
+            (None, Some(0))
+        );
+        assert_eq!(space.post(9, (Some(0), Some(5))), Some(1));
+        let matched = Fact::Matched { message: 2, receive: 7 };
+        assert_eq!(space.arrive(label(2, 1, 6, u32::MAX)), [matched]);
+        assert!(!space.withdraw(7));
+    }
+}

@@ -1,0 +1,156 @@
+//! Memory of messages in which every byte is accounted for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use memory::{Buffer, Layout, Memory, Scratch, Segment};
+
+/// A message's memory, contiguous or with gaps, between margins that nobody may touch.
+#[derive(Clone)]
+pub(crate) struct Region {
+    /// The message's bytes.
+    pub buffer: Buffer,
+    /// The whole memory, with margins and gaps.
+    whole: Buffer,
+    scattered: bool,
+}
+
+/// What stands in memory that nothing was received into.
+const BLANK: u8 = 0xee;
+/// What stands in the memory of a send once it is complete.
+const REUSED: u8 = 0x55;
+const MARGIN: usize = 8;
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shape = if self.scattered { "scattered" } else { "contiguous" };
+        write!(f, "{} {shape} bytes", self.buffer.len())
+    }
+}
+
+impl Region {
+    pub(crate) fn new(length: usize, scattered: bool) -> Self {
+        let size = 2 * MARGIN + if scattered { Gaps::span(length) } else { length };
+        let scratch = Arc::new(Scratch::zeroed(size));
+        let whole = Buffer::of_scratch(&scratch, 0, size);
+        whole.write(0, &vec![BLANK; size]);
+        let origin = MARGIN as isize;
+        let buffer = match scattered {
+            true => Buffer::laid_out_in_scratch(&scratch, origin, Arc::new(Gaps), length),
+            false => Buffer::of_scratch(&scratch, MARGIN, length),
+        };
+        Self { buffer, whole, scattered }
+    }
+
+    /// Gives the memory to something else, as programs do once a send is complete.
+    pub(crate) fn reuse(&self) {
+        self.whole.write(0, &vec![REUSED; self.whole.len()]);
+    }
+
+    /// The first byte that is not as it should be when `data`, and nothing else, was received: where
+    /// it is, what it should be, what it is.
+    pub(crate) fn difference(&self, data: &[u8]) -> Option<(usize, u8, u8)> {
+        let mut is = vec![0; self.whole.len()];
+        self.whole.read(0, &mut is);
+        let mut should = vec![BLANK; is.len()];
+        if self.scattered {
+            Gaps::each(0, data.len(), &mut |at, segment| {
+                let to = MARGIN + segment.displacement as usize;
+                should[to..to + segment.length].copy_from_slice(&data[at..at + segment.length]);
+                true
+            });
+        } else {
+            should[MARGIN..MARGIN + data.len()].copy_from_slice(data);
+        }
+        let at = (0..is.len()).find(|&at| is[at] != should[at])?;
+        Some((at, should[at], is[at]))
+    }
+}
+
+/// The bytes of message number `id`.
+pub(crate) fn pattern(id: usize, length: usize) -> Vec<u8> {
+    let byte = |i: usize| (id * 31 + (id >> 8) * 3 + i * 7 + i / 251) as u8;
+    (0..length).map(byte).collect()
+}
+
+/// Elements of one byte, in runs of 40 bytes with gaps of 24.
+#[derive(Debug)]
+struct Gaps;
+
+impl Gaps {
+    const RUN: usize = 40;
+    const STRIDE: usize = 64;
+
+    fn span(length: usize) -> usize {
+        length.div_ceil(Self::RUN) * Self::STRIDE
+    }
+
+    fn each(offset: usize, length: usize, each: &mut dyn FnMut(usize, Segment) -> bool) {
+        let mut done = 0;
+        while done < length {
+            let (run, within) = ((offset + done) / Self::RUN, (offset + done) % Self::RUN);
+            let part = (Self::RUN - within).min(length - done);
+            let displacement = (run * Self::STRIDE + within) as isize;
+            if !each(done, Segment { displacement, length: part }) {
+                return;
+            }
+            done += part;
+        }
+    }
+}
+
+impl Layout for Gaps {
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn bounds(&self, count: usize) -> (isize, isize) {
+        (0, Self::span(count) as isize)
+    }
+
+    fn segment_count(&self, count: usize) -> usize {
+        count.div_ceil(Self::RUN)
+    }
+
+    fn segments(
+        &self,
+        _count: usize,
+        offset: usize,
+        length: usize,
+        each: &mut dyn FnMut(Segment) -> bool,
+    ) {
+        Self::each(offset, length, &mut |_, segment| each(segment));
+    }
+
+    fn pack(&self, memory: &Memory, _count: usize, offset: usize, out: &mut [u8]) {
+        Self::each(offset, out.len(), &mut |at, segment| {
+            memory.read(segment.displacement, &mut out[at..at + segment.length]);
+            true
+        });
+    }
+
+    fn unpack(&self, memory: &Memory, _count: usize, offset: usize, data: &[u8]) {
+        Self::each(offset, data.len(), &mut |at, segment| {
+            memory.write(segment.displacement, &data[at..at + segment.length]);
+            true
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_out_of_place_is_seen() {
+        for scattered in [false, true] {
+            let region = Region::new(100, scattered);
+            let data = pattern(3, 90);
+            region.buffer.write(0, &data);
+            assert_eq!(region.difference(&data), None);
+            assert!(region.difference(&data[..89]).is_some());
+            region.buffer.write(95, &[1]);
+            assert!(region.difference(&data).is_some());
+        }
+    }
+}

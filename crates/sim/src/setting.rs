@@ -1,0 +1,132 @@
+//! What a seed chooses of a world before it begins.
+
+use base::{GateId, RailId, RailProfile};
+use engine::Engine;
+use engine::strategy::{Aggregate, Direct, Strategy};
+use fastrand::Rng;
+
+/// Processes, rails, and how faulty everything is.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub processes: u32,
+    rails: Vec<RailProfile>,
+    /// By pair of processes.
+    pairs: Vec<Vec<RailId>>,
+    fetches: bool,
+    aggregates: bool,
+    /// How many times messages and receives are made, and with how many contexts.
+    pub episodes: usize,
+    pub contexts: usize,
+    /// Messages of one episode.
+    pub messages: usize,
+    /// Each process acts once in so many steps on average: what arrives for a slow one waits.
+    pub paces: Vec<u8>,
+    /// Of 16 fetches, how many fail, and how many are declined.
+    pub failing_fetches: u8,
+    pub declined_fetches: u8,
+    /// Whether operations are cancelled at random moments.
+    pub cancels: bool,
+    /// Of 16 operations of a process, how many post a receive; 6 send.
+    pub receives: u8,
+    pub first_sequence: u32,
+    /// Messages up to this length are eager everywhere, if there is credit.
+    pub eager_bytes_min: usize,
+    /// Lengths around which something changes.
+    thresholds: Vec<usize>,
+    /// Packets on one rail, and how long they take, in steps.
+    pub room: usize,
+    pub delay_max: u64,
+}
+
+impl Setting {
+    pub(crate) fn random(rng: &mut Rng) -> Self {
+        // Large messages to a slow process use up the credit.
+        let large = rng.u8(..LARGE_WORLDS) == 0;
+        let processes = if large { rng.u32(1..=2) } else { rng.u32(1..=5) };
+        let rails: Vec<_> = (0..rng.usize(1..=2)).map(|_| random_rail(rng, large)).collect();
+        let all: Vec<_> = (0..rails.len() as u8).map(RailId).collect();
+        let pair = |rng: &mut Rng| match rng.bool() {
+            true => all.clone(),
+            false => vec![all[rng.usize(..all.len())]],
+        };
+        let pairs = (0..processes * processes).map(|_| pair(rng)).collect();
+        let mut thresholds = if large { Vec::new() } else { vec![0, 1, 8, 40, 64] };
+        for rail in &rails {
+            let (eager, packet) = (rail.eager_bytes_max, rail.packet_bytes_max);
+            thresholds.extend([eager, packet - wire::HEADER_BYTES_MAX, packet]);
+            thresholds.push(if large { 100 } else { 3 * packet });
+        }
+        let eager = rails.iter().map(|rail| {
+            let packet = rail.packet_bytes_max.min(wire::PAYLOAD_BYTES_MAX);
+            rail.eager_bytes_max.min(packet - wire::HEADER_BYTES_MAX)
+        });
+        let eager_bytes_min = eager.min().unwrap_or(0);
+        if large {
+            thresholds.extend([wire::PAYLOAD_BYTES_MAX, 2 * wire::PAYLOAD_BYTES_MAX]);
+            thresholds.extend([eager_bytes_min; 6]);
+        }
+        Self {
+            processes,
+            eager_bytes_min,
+            rails,
+            pairs,
+            fetches: rng.bool(),
+            aggregates: rng.bool(),
+            episodes: if large { 1 } else { rng.usize(1..=3) },
+            contexts: rng.usize(1..=2),
+            messages: if large { 250 } else { rng.usize(1..50) },
+            paces: (0..processes).map(|_| 1 << rng.u8(..5)).collect(),
+            failing_fetches: [0, 0, 4, 16][rng.usize(..4)],
+            declined_fetches: [0, 4][rng.usize(..2)],
+            cancels: rng.bool(),
+            receives: if large { 1 } else { rng.u8(3..=5) },
+            first_sequence: [0, u32::MAX, u32::MAX - 5][rng.usize(..3)],
+            thresholds,
+            room: rng.usize(1..6),
+            delay_max: [0, 3, 30][rng.usize(..3)],
+        }
+    }
+
+    pub(crate) fn engine(&self, own: u32) -> Engine {
+        let strategy: Box<dyn Strategy> =
+            if self.aggregates { Box::new(Aggregate) } else { Box::new(Direct) };
+        let mut engine = Engine::new(GateId(own), self.rails.clone(), strategy);
+        engine.count_messages_from(self.first_sequence);
+        for peer in 0..self.processes {
+            let pair = own.min(peer) * self.processes + own.max(peer);
+            engine.connect(GateId(peer), &self.pairs[pair as usize], self.fetches);
+        }
+        engine
+    }
+
+    /// A length near some threshold, or a short one.
+    pub(crate) fn length(&self, rng: &mut Rng) -> usize {
+        let near = self.thresholds[rng.usize(..self.thresholds.len())];
+        match rng.u8(..5) {
+            0 => rng.usize(0..64),
+            1 | 2 => near,
+            3 => near.saturating_sub(rng.usize(1..10)),
+            _ => near + rng.usize(1..10),
+        }
+    }
+}
+
+/// One world in so many has large packets and messages.
+const LARGE_WORLDS: u8 = 60;
+
+fn random_rail(rng: &mut Rng, large: bool) -> RailProfile {
+    let packet = match large {
+        true => [70_000, 200_000][rng.usize(..2)],
+        false => [160, 512, 1000, 4096][rng.usize(..4)],
+    };
+    let eager = [packet / 2, packet, 0, 64, 100][rng.usize(..if large { 2 } else { 5 })];
+    RailProfile {
+        name: "virtual".into(),
+        packet_bytes_max: packet,
+        eager_bytes_max: eager,
+        fetch_segment_bytes_min: [0, 39, 1000][rng.usize(..3)],
+        latency_ns: 100,
+        bandwidth_bytes_per_us: [10, 1000][rng.usize(..2)],
+        ordered: true,
+    }
+}
