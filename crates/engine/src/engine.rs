@@ -112,7 +112,7 @@ pub(crate) struct Context {
     pub out_flows: Vec<OutFlow>,
     /// The receiving ends, by the sender.
     pub in_flows: HashMap<GateId, u32>,
-    /// Requests that are not complete.
+    /// Requests that are not complete, and messages that a matched probe took.
     pub active: usize,
     /// To be closed as soon as nothing is active.
     pub closing: bool,
@@ -269,7 +269,10 @@ impl Engine {
         tag: Option<i32>,
     ) -> Option<(MessageId, Incoming)> {
         let index = self.find_incoming(context, source, tag)?;
-        self.contexts[context.0].matching.take_arrived(&mut self.unexpected, index);
+        let state = &mut self.contexts[context.0];
+        state.matching.take_arrived(&mut self.unexpected, index);
+        // Until it is received: the context stays open for it.
+        state.active += 1;
         Some((MessageId(self.unexpected.key(index)), self.incoming(index)))
     }
 
@@ -277,7 +280,6 @@ impl Engine {
     pub fn receive_message(&mut self, message: MessageId, buffer: Buffer) -> Option<RequestId> {
         let found = self.unexpected.get(message.0)?;
         let request = Request::receive(found.context, found.source, found.tag, buffer);
-        self.contexts[found.context.0].active += 1;
         let id = self.requests.insert(request);
         self.deliver_unexpected(message.0.index, id.0.index);
         Some(id)

@@ -238,6 +238,21 @@ fn eager_data_that_nobody_asks_for_is_bounded() {
 }
 
 #[test]
+fn a_message_that_a_probe_took_outlives_the_closing_of_its_context() {
+    for length in [10, 5000] {
+        let (mut one, mut two, slot) = pair();
+        send(&mut one, slot, 1, filled(6, length));
+        settle(&mut one, &mut two);
+        let (message, _) = two.matched_probe(slot, None, None).unwrap();
+        two.close_context(slot);
+        let request = two.receive_message(message, buffer(length)).unwrap();
+        settle(&mut one, &mut two);
+        assert_eq!(two.take(request).unwrap().bytes, length as u64);
+        assert_eq!(two.holdings(), (0, 0, 0));
+    }
+}
+
+#[test]
 fn a_peer_that_talks_nonsense_is_found_out() {
     let (_, mut two, _) = pair();
     for record in [
