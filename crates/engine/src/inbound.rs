@@ -111,7 +111,10 @@ impl Engine {
         record: Record<'_>,
     ) -> Result<(), Malformed> {
         let flow = match envelope.flow {
-            FlowLabel::Agreed(number) => self.agreed_flow(gate, number)?,
+            FlowLabel::Agreed(number) => match self.agreed_flow(gate, number) {
+                Ok(flow) => flow,
+                Err(unknown) => return self.drop_late(gate, number, &record, unknown),
+            },
             FlowLabel::New { context, source } => match self.new_flow(gate, context, source) {
                 Some(flow) => flow,
                 None => {
@@ -161,6 +164,34 @@ impl Engine {
             generation & FLOW_GENERATION_MASK == number >> FLOW_INDEX_BITS && flow.gate == gate
         });
         if known { Ok(index) } else { Err(Malformed { offset: 0, what: "an unknown flow" }) }
+    }
+
+    /// A message of a flow whose context is closed here: nobody can receive it any more.
+    #[cold]
+    fn drop_late(
+        &mut self,
+        gate: GateId,
+        number: u32,
+        record: &Record<'_>,
+        unknown: Malformed,
+    ) -> Result<(), Malformed> {
+        let (index, generation) = (number & FLOW_INDEX_MASK, number >> FLOW_INDEX_BITS);
+        let is_over = self
+            .in_flows
+            .generation(index)
+            .is_some_and(|now| now & FLOW_GENERATION_MASK != generation);
+        if !is_over {
+            return Err(unknown);
+        }
+        self.drop_unreceived(gate, record);
+        Ok(())
+    }
+
+    /// What an eager message took from the sender's credit comes back to it.
+    fn drop_unreceived(&mut self, gate: GateId, record: &Record<'_>) {
+        if let Record::Message { payload, .. } = record {
+            self.owe_credit(gate, payload.len());
+        }
     }
 
     /// The flow named by context and source; made, and its number told, if it is new.

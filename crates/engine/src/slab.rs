@@ -90,6 +90,11 @@ impl<T> Slab<T> {
         Some((place.generation, place.value.as_ref()?))
     }
 
+    /// The generation of a place, taken or not; `None` if it was never used.
+    pub(crate) fn generation(&self, index: u32) -> Option<u32> {
+        self.places.get(index as usize).map(|place| place.generation)
+    }
+
     /// The key of a taken place.
     #[inline]
     pub(crate) fn key(&self, index: u32) -> Key {

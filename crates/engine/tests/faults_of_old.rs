@@ -253,6 +253,29 @@ fn a_message_that_a_probe_took_outlives_the_closing_of_its_context() {
 }
 
 #[test]
+fn a_message_for_a_context_that_was_closed_is_dropped_and_paid_for() {
+    let (mut one, mut two, slot) = pair();
+    let first = receive(&mut two, slot, Some(0), Some(1), buffer(8));
+    send(&mut one, slot, 1, filled(1, 8));
+    settle(&mut one, &mut two);
+    assert!(two.take(first).is_some());
+    two.close_context(slot);
+    let other = ContextId::new(0, 1);
+    let (slot_one, slot_two) = (one.open_context(other, 0), two.open_context(other, 1));
+    let next = receive(&mut two, slot_two, Some(0), Some(1), buffer(256));
+    // More of them than the credit allows: it comes back.
+    for _ in 0..2 * base::limits::EAGER_CREDIT_BYTES / 256 {
+        let late = send(&mut one, slot, 1, filled(2, 256));
+        settle(&mut one, &mut two);
+        assert!(one.take(late).is_some(), "the message was announced");
+    }
+    send(&mut one, slot_one, 1, filled(3, 256));
+    settle(&mut one, &mut two);
+    assert_eq!(two.take(next).unwrap().bytes, 256);
+    assert_eq!(two.holdings(), (0, 0, 1));
+}
+
+#[test]
 fn a_peer_that_talks_nonsense_is_found_out() {
     let (_, mut two, _) = pair();
     for record in [
