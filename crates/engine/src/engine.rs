@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use base::{ContextId, GateId, RailId, RailProfile, RemoteMemory};
 use memory::Buffer;
+use wire::Records;
 
 use crate::flow::{ContextSlot, InFlow, OutFlow};
 use crate::gate::{Chunk, Gate, eager_cost};
@@ -206,7 +207,12 @@ impl Engine {
         let context = self.contexts.remove(slot.0);
         self.contexts_by_id.remove(&context.matching.id);
         for flow in context.in_flows.into_values() {
-            self.in_flows.remove(flow);
+            let InFlow { gate, early, .. } = self.in_flows.remove(flow);
+            for (_, bytes) in early {
+                Records::new(&bytes)
+                    .flatten()
+                    .for_each(|record| self.drop_unreceived(gate, &record));
+            }
         }
     }
 

@@ -131,18 +131,19 @@ impl Engine {
         state.sequence = state.sequence.wrapping_add(1);
         let (context, source) = (state.context, state.source);
         let more = !state.early.is_empty();
+        let key = self.in_flows.key(flow);
         self.deliver(arrival(gate, context, source, envelope.tag, record));
         if more {
-            self.deliver_early(flow);
+            self.deliver_early(key);
         }
         Ok(())
     }
 
-    /// Messages that overtook the one just delivered and are next now.
+    /// Messages that overtook the one just delivered and are next now. The flow ends where one of
+    /// them was the last that its context waited for before it closed.
     #[cold]
-    fn deliver_early(&mut self, flow: u32) {
-        loop {
-            let state = &mut self.in_flows[flow];
+    fn deliver_early(&mut self, flow: Key) {
+        while let Some(state) = self.in_flows.get_mut(flow) {
             let next = state.sequence;
             let Some(found) = state.early.iter().position(|early| early.0 == next) else { return };
             let (_, bytes) = state.early.swap_remove(found);
@@ -188,7 +189,7 @@ impl Engine {
     }
 
     /// What an eager message took from the sender's credit comes back to it.
-    fn drop_unreceived(&mut self, gate: GateId, record: &Record<'_>) {
+    pub(crate) fn drop_unreceived(&mut self, gate: GateId, record: &Record<'_>) {
         if let Record::Message { payload, .. } = record {
             self.owe_credit(gate, payload.len());
         }

@@ -276,6 +276,23 @@ fn a_message_for_a_context_that_was_closed_is_dropped_and_paid_for() {
 }
 
 #[test]
+fn a_context_closes_although_a_message_waits_for_its_turn() {
+    let (mut one, mut two, slot) = introduced(engine(0, 2), engine(1, 2));
+    let request = receive(&mut two, slot, Some(0), Some(1), buffer(8));
+    send(&mut one, slot, 1, filled(1, 8));
+    let on_time = packets(&mut one, GateId(1), RAIL);
+    send(&mut one, slot, 1, filled(2, 8));
+    let early = packets(&mut one, GateId(1), RailId(1));
+    two.close_context(slot);
+    // The second overtakes the first, whose receive is the last of the context.
+    for packet in early.iter().chain(&on_time) {
+        two.handle_packet(GateId(0), packet).unwrap();
+    }
+    assert_eq!(two.take(request).unwrap().bytes, 8);
+    assert_eq!(two.holdings(), (0, 0, 0));
+}
+
+#[test]
 fn a_peer_that_talks_nonsense_is_found_out() {
     let (_, mut two, _) = pair();
     for record in [
