@@ -22,7 +22,10 @@ impl World {
                 let (selector, capacity) = self.random_selector(process, context);
                 self.receive(process, context, selector, capacity)?;
             }
-            11 => self.matched_probe(process, context)?,
+            11 => {
+                let (selector, _) = self.random_selector(process, context);
+                self.matched_probe(process, context, selector)?;
+            }
             12 => {
                 if let Some(held) = self.held.iter().position(|held| held.process == process) {
                     let held = self.held.swap_remove(held);
@@ -169,9 +172,14 @@ impl World {
         Ok(())
     }
 
-    fn matched_probe(&mut self, process: u32, context: usize) -> Outcome {
+    /// Takes a message, to be received later.
+    pub(crate) fn matched_probe(
+        &mut self,
+        process: u32,
+        context: usize,
+        selector: Selector,
+    ) -> Outcome {
         let slot = self.slot(process, context);
-        let (selector, _) = self.random_selector(process, context);
         self.check_probe(process, context, selector)?;
         let expected = self.spaces[process as usize][context].take(selector);
         let found = self.engine(process).matched_probe(slot, selector.0, selector.1);

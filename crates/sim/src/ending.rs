@@ -55,8 +55,12 @@ impl World {
         for context in self.episode.0..self.slots[0].len() {
             let any = (None, None);
             while let Some(label) = self.spaces[process as usize][context].find(any) {
-                let length = self.messages[label.message].length;
-                self.receive(process, context, any, length)?;
+                if self.rng.u8(..4) == 0 {
+                    self.matched_probe(process, context, any)?;
+                } else {
+                    let length = self.messages[label.message].length;
+                    self.receive(process, context, any, length)?;
+                }
             }
             if self.rng.bool() {
                 self.close_one(process, context);
