@@ -354,6 +354,14 @@ impl Engine {
         (self.requests.len(), self.unexpected.len(), self.contexts.len())
     }
 
+    /// Bytes of eager data that may still go to a gate, and bytes of its eager data that were made
+    /// use of and not yet reported to it. When nothing is underway between two processes, what one
+    /// may send and what the other has not reported make [`base::limits::EAGER_CREDIT_BYTES`].
+    pub fn credit(&self, gate: GateId) -> (usize, usize) {
+        let gate = &self.gates[gate.0 as usize];
+        (gate.credit, gate.owed)
+    }
+
     fn find_incoming(
         &self,
         context: ContextSlot,

@@ -55,6 +55,7 @@ impl World {
         let (gate, buffer) = (Self::gate(to), region.buffer.clone());
         let send = Send { gate, peer, context: slot, tag, synchronous, buffer };
         let short = self.rng.bool() && self.send_short(from, &send);
+        assert!(!short || !synchronous, "a synchronous message took the short cut");
         let request = (!short).then(|| self.engine(from).send(send));
         if let Some(request) = request {
             self.message_of_request.insert((from, request.to_u64()), message);

@@ -1,5 +1,7 @@
 //! The end of an episode: all that is left over is cancelled or received, and nothing may remain.
 
+use base::limits::EAGER_CREDIT_BYTES;
+
 use crate::world::{Fate, Outcome, Received, World};
 
 impl World {
@@ -85,9 +87,26 @@ impl World {
                 return Err(format!("process {process} keeps {holdings:?}: {}", self.unfinished()));
             }
         }
+        self.check_credit()?;
         match self.messages.iter().position(|message| message.fate == Fate::Waiting) {
             Some(lost) => Err(format!("message {lost} is lost")),
             None => Ok(()),
         }
+    }
+
+    /// All credit has come back, or will be reported.
+    fn check_credit(&self) -> Outcome {
+        for (sender, receiver) in (0..self.setting.processes)
+            .flat_map(|a| (0..self.setting.processes).map(move |b| (a, b)))
+        {
+            let (left, _) = self.engines[sender as usize].credit(Self::gate(receiver));
+            let (_, owed) = self.engines[receiver as usize].credit(Self::gate(sender));
+            if left + owed != EAGER_CREDIT_BYTES {
+                return Err(format!(
+                    "process {sender} may send {left} bytes to {receiver}, which owes it {owed}"
+                ));
+            }
+        }
+        Ok(())
     }
 }

@@ -158,6 +158,10 @@ impl World {
                 return Err(format!("process {process} fetches from nowhere: {fetch:?}"));
             };
             let message = &self.messages[message];
+            let (first, count) = message.region.runs();
+            if runs != count || runs == 1 && fetch.memory.address != first {
+                return Err(format!("process {process} fetches another layout: {fetch:?}"));
+            }
             if message.done || message.to != process || runs != fetch.memory.runs {
                 return Err(format!("process {process} fetches what is gone: {fetch:?}"));
             }

@@ -53,7 +53,7 @@ impl Setting {
         let mut thresholds = if large { Vec::new() } else { vec![0, 1, 8, 40, 64] };
         for rail in &rails {
             let (eager, packet) = (rail.eager_bytes_max, rail.packet_bytes_max);
-            thresholds.extend([eager, packet - wire::HEADER_BYTES_MAX, packet]);
+            thresholds.extend([eager, packet - wire::HEADER_BYTES_MAX, packet - 30, packet]);
             thresholds.push(if large { 100 } else { 3 * packet });
         }
         let eager = rails.iter().map(|rail| {

@@ -2,7 +2,7 @@
 
 use sim::{Report, run};
 
-const SEEDS: u64 = 3000;
+const SEEDS: u64 = 4000;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
