@@ -51,3 +51,14 @@ impl Chain<BY_BIN> for Unexpected {
 }
 
 pub(crate) type UnexpectedMessages = Slab<Unexpected>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten thousand messages of one byte shall cost about what they weigh, not a packet each.
+    #[test]
+    fn an_unexpected_message_costs_little_more_than_its_data() {
+        assert!(size_of::<Unexpected>() <= 96, "{}", size_of::<Unexpected>());
+    }
+}

@@ -293,6 +293,48 @@ fn a_context_closes_although_a_message_waits_for_its_turn() {
 }
 
 #[test]
+fn order_survives_the_wrap_around_of_sequence_numbers() {
+    let (mut one, mut two) = (engine(0, 2), engine(1, 2));
+    one.count_messages_from(u32::MAX - 1);
+    two.count_messages_from(u32::MAX - 1);
+    let (mut one, mut two, slot) = introduced(one, two);
+    let mut underway = Vec::new();
+    for byte in 0..4 {
+        send(&mut one, slot, 1, filled(byte, 1));
+        underway.extend(packets(&mut one, GateId(1), RailId(byte % 2)));
+    }
+    for packet in underway.iter().rev() {
+        two.handle_packet(GateId(0), packet).unwrap();
+    }
+    for byte in 0..4 {
+        let target = buffer(1);
+        let request = receive(&mut two, slot, Some(0), Some(1), target.clone());
+        assert!(two.take(request).is_some());
+        let mut is = [9];
+        target.read(0, &mut is);
+        assert_eq!(is, [byte]);
+    }
+}
+
+#[test]
+fn lengths_have_more_than_32_bits() {
+    let (_, mut two, slot) = pair();
+    let length = (5 << 32) + 7;
+    let flow = wire::FlowLabel::New { context: ContextId::new(0, 0), source: 0 };
+    let envelope = wire::Envelope { flow, tag: 1, sequence: 0 };
+    let record = wire::Record::Announce { envelope, request: 1, length, memory: None };
+    let mut packet = vec![0; record.buffer_len()];
+    record.emit(&mut packet);
+    two.handle_packet(GateId(0), &packet).unwrap();
+    assert_eq!(two.probe(slot, None, None).unwrap().bytes, length);
+    // What does not fit is not asked for.
+    receive(&mut two, slot, None, None, buffer(100));
+    let answer = packets(&mut two, GateId(0), RAIL).concat();
+    let mut records = wire::Records::new(&answer).flatten();
+    assert!(records.any(|record| matches!(record, wire::Record::Grant { length: 100, .. })));
+}
+
+#[test]
 fn a_peer_that_talks_nonsense_is_found_out() {
     let (_, mut two, _) = pair();
     for record in [

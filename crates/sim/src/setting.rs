@@ -62,7 +62,7 @@ impl Setting {
         });
         let eager_bytes_min = eager.min().unwrap_or(0);
         if large {
-            thresholds.extend([wire::PAYLOAD_BYTES_MAX, 2 * wire::PAYLOAD_BYTES_MAX]);
+            thresholds.extend([1, 2, 5].map(|times| times * wire::PAYLOAD_BYTES_MAX));
             thresholds.extend([eager_bytes_min; 6]);
         }
         Self {

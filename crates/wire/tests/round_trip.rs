@@ -82,6 +82,31 @@ proptest! {
     }
 
     #[test]
+    fn a_damaged_packet_never_panics(
+        records in proptest::collection::vec(record(&BYTES), 1..6),
+        damages in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4),
+    ) {
+        let mut packet: Vec<u8> = Vec::new();
+        for record in &records {
+            let at = packet.len();
+            packet.resize(at + record.buffer_len(), 0);
+            record.emit(&mut packet[at..]);
+        }
+        for (at, byte) in damages {
+            let at = usize::from(at) % packet.len();
+            packet[at] = byte;
+        }
+        // Every record takes at least its header, and what was read can be written again.
+        let parsed: Vec<_> = Records::new(&packet).flatten().collect();
+        prop_assert!(parsed.len() <= packet.len() / wire::MESSAGE_HEADER_BYTES);
+        for record in parsed {
+            let mut again = vec![0; record.buffer_len()];
+            record.emit(&mut again);
+            prop_assert_eq!(Records::new(&again).next(), Some(Ok(record)));
+        }
+    }
+
+    #[test]
     fn a_cut_packet_is_refused(record in record(&BYTES), cut in 1_usize..16) {
         let mut packet = vec![0; record.buffer_len()];
         record.emit(&mut packet);

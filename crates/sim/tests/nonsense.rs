@@ -1,0 +1,150 @@
+//! A peer that sends well-formed nonsense, or bytes: the engine refuses it, or takes it, but does
+//! not panic, and goes on to serve others.
+
+use std::sync::Arc;
+
+use base::{ContextId, GateId, RailId, RailProfile, RemoteMemory};
+use engine::strategy::Aggregate;
+use engine::{Engine, Receive, Send};
+use fastrand::Rng;
+use memory::{Buffer, Scratch};
+use wire::{Envelope, FlowLabel, Record};
+
+const LIAR: GateId = GateId(1);
+const HONEST: GateId = GateId(2);
+
+fn engine(own: u32) -> Engine {
+    let profile = RailProfile {
+        name: "virtual".into(),
+        packet_bytes_max: 512,
+        eager_bytes_max: 100,
+        fetch_segment_bytes_min: 0,
+        latency_ns: 100,
+        bandwidth_bytes_per_us: 1000,
+        ordered: true,
+    };
+    let mut engine = Engine::new(GateId(own), vec![profile], Box::new(Aggregate));
+    (0..3).for_each(|gate| engine.connect(GateId(gate), &[RailId(0)], gate != HONEST.0));
+    engine
+}
+
+fn buffer(length: usize) -> Buffer {
+    Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length)
+}
+
+fn packets(engine: &mut Engine, gate: GateId) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    while let Some(length) = engine.plan_packet(gate, RailId(0)) {
+        let mut packet = vec![0; length];
+        engine.write_packet(gate, &mut packet);
+        all.push(packet);
+    }
+    all
+}
+
+/// Names that are often those of something: small places with small generations.
+fn name(rng: &mut Rng) -> u64 {
+    match rng.u8(..8) {
+        0 => rng.u64(..),
+        _ => rng.u64(1..4) << 32 | rng.u64(..8),
+    }
+}
+
+fn envelope(rng: &mut Rng) -> Envelope {
+    let flow = if rng.bool() {
+        FlowLabel::New { context: ContextId(rng.u64(..3)), source: rng.u32(..3) }
+    } else {
+        FlowLabel::Agreed(rng.u32(..3) << 24 | rng.u32(..4))
+    };
+    Envelope { flow, tag: rng.i32(-1..3), sequence: rng.u32(..6) }
+}
+
+fn record(rng: &mut Rng) -> Record<'static> {
+    let (request, receiver) = (name(rng), name(rng));
+    let length = [0, 1, 300, 5000, u64::MAX][rng.usize(..5)];
+    let payload = &[7; 64][..rng.usize(..64)];
+    match rng.u8(..9) {
+        0 => {
+            let synchronous = rng.bool().then_some(request);
+            Record::Message { envelope: envelope(rng), synchronous, payload }
+        }
+        1 => {
+            let memory = RemoteMemory { runs: rng.u32(1..), address: rng.u64(..) };
+            let memory = rng.bool().then_some(memory);
+            Record::Announce { envelope: envelope(rng), request, length, memory }
+        }
+        2 => Record::Grant { request, receiver, length },
+        3 => Record::Data { receiver, offset: rng.u64(..300), payload },
+        4 => Record::Finished { request },
+        5 => Record::Credit { bytes: rng.u32(..) },
+        6 => Record::Flow { context: ContextId(rng.u64(..3)), rank: rng.u32(..4), number: 1 },
+        7 => Record::Cancel { request },
+        _ => Record::CancelReply { request, withdrawn: rng.bool() },
+    }
+}
+
+/// The engine, with sends and receives of all kinds that the liar may meddle with.
+fn busy(rng: &mut Rng) -> Engine {
+    let mut engine = engine(0);
+    for id in 0..2 {
+        let context = engine.open_context(ContextId(id), 0);
+        for _ in 0..rng.usize(..6) {
+            let source = Some(1).filter(|_| rng.bool());
+            let receive = Receive { context, source, tag: None, buffer: buffer(rng.usize(..400)) };
+            engine.receive(receive);
+            let (tag, synchronous, buffer) = (0, rng.bool(), buffer(rng.usize(..400)));
+            let send = Send { gate: LIAR, peer: 1, context, tag, synchronous, buffer };
+            let request = engine.send(send);
+            if rng.bool() {
+                engine.cancel(request);
+            }
+        }
+    }
+    engine
+}
+
+#[test]
+fn nonsense_does_not_reach_others() {
+    for seed in 0..3000 {
+        let mut rng = Rng::with_seed(seed);
+        let mut engine = busy(&mut rng);
+        for _ in 0..60 {
+            let record = record(&mut rng);
+            let mut packet = vec![0; record.buffer_len()];
+            record.emit(&mut packet);
+            if rng.u8(..8) == 0 {
+                packet[rng.usize(..16)] = rng.u8(..);
+            }
+            // A Result is what is wanted here, whichever it is.
+            let _ = engine.handle_packet(LIAR, &packet);
+            while let Some(fetch) = engine.next_fetch() {
+                engine.handle_fetched(fetch.request, rng.bool());
+            }
+            if rng.bool() {
+                packets(&mut engine, LIAR);
+            }
+        }
+        still_serves(&mut engine, seed);
+    }
+}
+
+fn still_serves(engine: &mut Engine, seed: u64) {
+    let id = ContextId(77);
+    let mut honest = self::engine(HONEST.0);
+    let (own, other) = (engine.open_context(id, 0), honest.open_context(id, 2));
+    let buffer = buffer(300);
+    let receive = Receive { context: own, source: Some(2), tag: Some(5), buffer: buffer.clone() };
+    let receive = engine.receive(receive);
+    let (gate, peer, synchronous) = (GateId(0), 0, true);
+    let send = Send { gate, peer, context: other, tag: 5, synchronous, buffer };
+    let send = honest.send(send);
+    for _ in 0..3 {
+        for packet in packets(&mut honest, gate) {
+            engine.handle_packet(HONEST, &packet).unwrap();
+        }
+        for packet in packets(engine, HONEST) {
+            honest.handle_packet(gate, &packet).unwrap();
+        }
+    }
+    assert!(engine.is_complete(receive) && honest.is_complete(send), "after seed {seed}");
+}
