@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{ContextId, GateId, RailId, RailProfile, RemoteMemory};
 use engine::strategy::Aggregate;
-use engine::{Engine, Receive, Send};
+use engine::{ContextSlot, Engine, Receive, RequestId, Send};
 use fastrand::Rng;
 use memory::{Buffer, Scratch};
 use wire::{Envelope, FlowLabel, Record};
@@ -83,9 +83,8 @@ fn record(rng: &mut Rng) -> Record<'static> {
     }
 }
 
-/// The engine, with sends and receives of all kinds that the liar may meddle with.
-fn busy(rng: &mut Rng) -> Engine {
-    let mut engine = engine(0);
+/// Sends and receives of all kinds that the liar may meddle with.
+fn busy(rng: &mut Rng, engine: &mut Engine) {
     for id in 0..2 {
         let context = engine.open_context(ContextId(id), 0);
         for _ in 0..rng.usize(..6) {
@@ -100,14 +99,15 @@ fn busy(rng: &mut Rng) -> Engine {
             }
         }
     }
-    engine
 }
 
 #[test]
 fn nonsense_does_not_reach_others() {
     for seed in 0..3000 {
         let mut rng = Rng::with_seed(seed);
-        let mut engine = busy(&mut rng);
+        let mut engine = engine(0);
+        let exchange = Exchange::begin(&mut engine);
+        busy(&mut rng, &mut engine);
         for _ in 0..60 {
             let record = record(&mut rng);
             let mut packet = vec![0; record.buffer_len()];
@@ -124,27 +124,70 @@ fn nonsense_does_not_reach_others() {
                 packets(&mut engine, LIAR);
             }
         }
-        still_serves(&mut engine, seed);
+        exchange.end(&mut engine, seed);
     }
 }
 
-fn still_serves(engine: &mut Engine, seed: u64) {
-    let id = ContextId(77);
-    let mut honest = self::engine(HONEST.0);
-    let (own, other) = (engine.open_context(id, 0), honest.open_context(id, 2));
-    let buffer = buffer(300);
-    let receive = Receive { context: own, source: Some(2), tag: Some(5), buffer: buffer.clone() };
-    let receive = engine.receive(receive);
-    let (gate, peer, synchronous) = (GateId(0), 0, true);
-    let send = Send { gate, peer, context: other, tag: 5, synchronous, buffer };
-    let send = honest.send(send);
-    for _ in 0..3 {
-        for packet in packets(&mut honest, gate) {
-            engine.handle_packet(HONEST, &packet).unwrap();
+/// Two long messages between the engine and an honest peer, one in each direction.
+struct Exchange {
+    honest: Engine,
+    /// The engine's context for it.
+    context: ContextSlot,
+    requests: [RequestId; 4],
+    received: [Buffer; 2],
+}
+
+const LENGTH: usize = 3000;
+
+impl Exchange {
+    /// Begins them: both are granted, no data has come.
+    fn begin(engine: &mut Engine) -> Self {
+        let mut honest = self::engine(HONEST.0);
+        let id = ContextId(77);
+        let contexts = [engine.open_context(id, 0), honest.open_context(id, 2)];
+        let received = [buffer(LENGTH), buffer(LENGTH)];
+        let mut requests = Vec::new();
+        for (own, peer, gate) in [(0, 2, HONEST), (1, 0, GateId(0))] {
+            let (context, buffer) = (contexts[own], received[own].clone());
+            let receive = Receive { context, source: Some(peer), tag: Some(5), buffer };
+            let data = self::buffer(LENGTH);
+            data.write(0, &[3; LENGTH]);
+            let send = Send { gate, peer, context, tag: 5, synchronous: true, buffer: data };
+            let one = if own == 0 { &mut *engine } else { &mut honest };
+            requests.extend([one.receive(receive), one.send(send)]);
         }
-        for packet in packets(engine, HONEST) {
-            honest.handle_packet(gate, &packet).unwrap();
+        let requests = requests.try_into().expect("two requests of two engines");
+        let context = contexts[0];
+        let mut exchange = Self { honest, context, requests, received };
+        exchange.carry(engine);
+        exchange
+    }
+
+    /// Carries everything that waits in either of them to the other.
+    fn carry(&mut self, engine: &mut Engine) {
+        let (there, back) = (packets(engine, HONEST), packets(&mut self.honest, GateId(0)));
+        there.iter().for_each(|packet| self.honest.handle_packet(GateId(0), packet).unwrap());
+        back.iter().for_each(|packet| engine.handle_packet(HONEST, packet).unwrap());
+    }
+
+    fn end(mut self, engine: &mut Engine, seed: u64) {
+        let Self { requests: [receive, send, ..], .. } = self;
+        let early = engine.is_complete(receive) || engine.is_complete(send);
+        assert!(!early, "somebody else ended the exchange of seed {seed}");
+        (0..4).for_each(|_| self.carry(engine));
+        for (request, engine) in
+            self.requests.iter().zip([0, 0, 1, 1]).map(|(request, whose)| {
+                (*request, if whose == 0 { &*engine } else { &self.honest })
+            })
+        {
+            assert_eq!(engine.outcome(request).unwrap().bytes, LENGTH as u64, "seed {seed}");
+        }
+        let stray = engine.probe(self.context, None, None);
+        assert_eq!(stray, None, "seed {seed}: somebody else spoke in the exchange");
+        for buffer in &self.received {
+            let mut data = [0; LENGTH];
+            buffer.read(0, &mut data);
+            assert!(data.iter().all(|byte| *byte == 3), "seed {seed}: the data is not the peer's");
         }
     }
-    assert!(engine.is_complete(receive) && honest.is_complete(send), "after seed {seed}");
 }
