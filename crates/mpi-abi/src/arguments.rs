@@ -166,7 +166,7 @@ impl Call {
         rank: c_int,
         communicator: &Communicator,
     ) -> Outcome<Destination> {
-        if (rank as u32) < communicator.size() && rank >= 0 {
+        if (rank as u32) < communicator.peer_count() && rank >= 0 {
             Ok(Destination::Rank(rank as u32))
         } else if rank == MPI_PROC_NULL {
             Ok(Destination::Null)
@@ -183,7 +183,7 @@ impl Call {
         rank: c_int,
         communicator: &Communicator,
     ) -> Outcome<Source> {
-        if (rank as u32) < communicator.size() && rank >= 0 {
+        if (rank as u32) < communicator.peer_count() && rank >= 0 {
             return Ok(Source::Rank(rank as u32));
         }
         match rank {
@@ -300,7 +300,7 @@ fn no_such_rank(
         MPI_PROC_NULL => "MPI_PROC_NULL (-3)".to_owned(),
         _ => rank.to_string(),
     };
-    let detail = match communicator.size() {
+    let detail = match communicator.peer_count() {
         1 => format!("is {shown}, but the communicator has 1 process (rank 0)"),
         size => format!(
             "is {shown}, but the communicator has {size} processes (ranks 0 to {})",

@@ -1,4 +1,4 @@
-//! Communicators: a group, two message spaces of its own, and what the program hangs on it
+//! Communicators: one group or two, message spaces of their own, and what the program hangs on them
 //! (chapter 7 of the MPI standard).
 
 mod context;
@@ -17,7 +17,8 @@ use crate::error_handler::ErrorHandler;
 use crate::group::{Group, GroupComparison};
 use crate::info::Info;
 
-pub use context::{ContextPair, Contexts};
+pub(crate) use context::Purpose;
+pub use context::{ContextBlock, Contexts};
 pub use creation::SplitKind;
 
 /// A communicator, as one of its processes sees it.
@@ -28,10 +29,13 @@ pub use creation::SplitKind;
 pub struct Communicator {
     group: Rc<Group>,
     rank: u32,
+    remote: Option<Remote>,
     point_to_point: ContextSlot,
     collective: ContextSlot,
-    /// Tag of the next collective operation; the same on all members, as they call in one order.
+    /// Tags of the next collective operation and of the next persistent one; the same on all
+    /// members, as they call in one order.
     next_tag: Cell<i32>,
+    next_persistent_tag: Cell<i32>,
     crowded: bool,
     contexts: Rc<Contexts>,
     name: RefCell<Box<[u8]>>,
@@ -39,6 +43,18 @@ pub struct Communicator {
     hints: RefCell<Rc<Info>>,
     attributes: Attributes,
     pub(crate) cache: CollectiveCache,
+}
+
+/// The other side of an intercommunicator (section 7.6 of the standard).
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Its processes: the ranks of point-to-point messages are ranks in it.
+    pub group: Rc<Group>,
+    /// The processes of both sides, in one order on all of them, one side after the other: by
+    /// their numbers in it collective operations name them.
+    pub everyone: Rc<Group>,
+    /// The number of the first process of the own side: 0, or the size of the other one.
+    pub first_local: u32,
 }
 
 /// How two communicators relate (section 7.4.1 of the standard).
@@ -58,6 +74,7 @@ pub enum CommunicatorComparison {
 pub(crate) struct Parts {
     pub(crate) group: Rc<Group>,
     pub(crate) rank: u32,
+    pub(crate) remote: Option<Remote>,
     pub(crate) point_to_point: ContextSlot,
     pub(crate) collective: ContextSlot,
     /// Whether its processes outnumber the cores that they may use, agreed by all of them.
@@ -72,9 +89,11 @@ impl Communicator {
         Rc::new(Self {
             group: parts.group,
             rank: parts.rank,
+            remote: parts.remote,
             point_to_point: parts.point_to_point,
             collective: parts.collective,
             next_tag: Cell::new(0),
+            next_persistent_tag: Cell::new(PERSISTENT_TAGS),
             crowded: parts.crowded,
             contexts: parts.contexts,
             name: RefCell::default(),
@@ -85,38 +104,63 @@ impl Communicator {
         })
     }
 
-    /// How many processes it has.
+    /// How many processes it has; of an intercommunicator, its own side.
     #[inline]
     pub fn size(&self) -> u32 {
         self.group.size()
     }
 
-    /// The rank of this process in it.
+    /// The rank of this process in its group.
     #[inline]
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
-    /// Its processes.
+    /// Its processes; of an intercommunicator, those of its own side.
     pub fn group(&self) -> &Rc<Group> {
         &self.group
     }
 
-    /// The process with a rank.
+    /// The other side, if it is an intercommunicator.
     #[inline]
-    pub fn gate(&self, rank: u32) -> Option<GateId> {
-        self.group.gate(rank)
+    pub fn remote(&self) -> Option<&Remote> {
+        self.remote.as_ref()
     }
 
-    /// The process with a rank.
+    /// The processes that the ranks of point-to-point messages name: the other side of an
+    /// intercommunicator, else the group itself.
+    #[inline]
+    pub fn peers(&self) -> &Rc<Group> {
+        self.remote.as_ref().map_or(&self.group, |remote| &remote.group)
+    }
+
+    /// How many processes point-to-point messages can go to.
+    #[inline]
+    pub fn peer_count(&self) -> u32 {
+        self.peers().size()
+    }
+
+    /// All processes, by the numbers that collective operations use.
+    #[inline]
+    pub(crate) fn everyone(&self) -> &Rc<Group> {
+        self.remote.as_ref().map_or(&self.group, |remote| &remote.everyone)
+    }
+
+    /// The process that a rank names in point-to-point messages.
+    #[inline]
+    pub fn gate(&self, rank: u32) -> Option<GateId> {
+        self.peers().gate(rank)
+    }
+
+    /// The process that a rank names in point-to-point messages.
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.
     #[inline]
     pub fn checked_gate(&self, rank: u32) -> Result<GateId> {
-        match self.group.gate(rank) {
+        match self.gate(rank) {
             Some(gate) => Ok(gate),
-            None => Err(no_such_rank(rank, self.size())),
+            None => Err(no_such_rank(rank, self.peer_count())),
         }
     }
 
@@ -125,10 +169,20 @@ impl Communicator {
         if Rc::ptr_eq(self, other) {
             return CommunicatorComparison::Identical;
         }
-        match self.group.compare(&other.group) {
-            GroupComparison::Identical => CommunicatorComparison::Congruent,
-            GroupComparison::Similar => CommunicatorComparison::Similar,
-            GroupComparison::Unequal => CommunicatorComparison::Unequal,
+        let local = self.group.compare(&other.group);
+        let remote = match (&self.remote, &other.remote) {
+            (None, None) => local,
+            (Some(own), Some(others)) => own.group.compare(&others.group),
+            _ => GroupComparison::Unequal,
+        };
+        match (local, remote) {
+            (GroupComparison::Identical, GroupComparison::Identical) => {
+                CommunicatorComparison::Congruent
+            }
+            (GroupComparison::Unequal, _) | (_, GroupComparison::Unequal) => {
+                CommunicatorComparison::Unequal
+            }
+            _ => CommunicatorComparison::Similar,
         }
     }
 
@@ -189,7 +243,17 @@ impl Communicator {
     /// A tag for one collective operation.
     pub(crate) fn take_tag(&self) -> i32 {
         let tag = self.next_tag.get();
-        self.next_tag.set((tag + 1) % COLLECTIVE_TAGS);
+        self.next_tag.set((tag + 1) % PERSISTENT_TAGS);
+        tag
+    }
+
+    /// A tag for all runs of one persistent collective operation: these may be started in any
+    /// order, only their making is in one order on all members.
+    #[expect(dead_code, reason = "persistent collective operations come next")]
+    pub(crate) fn take_persistent_tag(&self) -> i32 {
+        let tag = self.next_persistent_tag.get();
+        let next = tag + 1;
+        self.next_persistent_tag.set(if next == GROUP_TAGS { PERSISTENT_TAGS } else { next });
         tag
     }
 }
@@ -208,8 +272,12 @@ impl fmt::Debug for Communicator {
 }
 
 /// Collective operations have the tags below this one in the space of their own; those from here
-/// on are for creations in which only some processes take part, and so no counter agrees.
-pub(crate) const COLLECTIVE_TAGS: i32 = 1 << 30;
+/// on are for persistent ones.
+const PERSISTENT_TAGS: i32 = 1 << 29;
+
+/// Tags from here on are for creations in which only some processes take part, and so no counter
+/// agrees.
+pub(crate) const GROUP_TAGS: i32 = 1 << 30;
 
 #[cold]
 fn no_such_rank(rank: u32, size: u32) -> Error {

@@ -35,7 +35,8 @@ pub(crate) struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// Members are the processes of the communicator, by rank.
+    /// Members are the processes of the communicator, by rank; of an intercommunicator those of
+    /// both sides.
     #[inline]
     pub(crate) fn of(process: &'a Process, communicator: &'a Communicator) -> Self {
         Self { process, communicator, members: None }
@@ -52,7 +53,7 @@ impl<'a> Link<'a> {
 
     #[inline]
     fn gate(&self, peer: u32) -> GateId {
-        let group = self.members.unwrap_or_else(|| self.communicator.group());
+        let group = self.members.unwrap_or_else(|| self.communicator.everyone());
         group.gate(peer).expect("schedules name members only")
     }
 
@@ -62,7 +63,7 @@ impl<'a> Link<'a> {
         match self.members {
             None => peer,
             Some(_) => {
-                let rank = self.communicator.group().rank_of(self.gate(peer));
+                let rank = self.communicator.everyone().rank_of(self.gate(peer));
                 rank.expect("the members are in the communicator")
             }
         }

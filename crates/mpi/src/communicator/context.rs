@@ -9,7 +9,7 @@ use engine::ContextSlot;
 /// nobody needs any more.
 ///
 /// A number is used once, so a late message can never meet a communicator made after its own;
-/// half of 2^32 communicators can be created by one process before the numbers end.
+/// a quarter of 2^32 communicators can be created by one process before the numbers end.
 #[derive(Debug)]
 pub struct Contexts {
     world_rank: u32,
@@ -17,9 +17,9 @@ pub struct Contexts {
     retired: RefCell<Vec<ContextSlot>>,
 }
 
-/// The two message spaces of one communicator, the same on all its processes.
+/// The message spaces of one communicator, the same on all its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContextPair {
+pub struct ContextBlock {
     creator: u32,
     counter: u32,
 }
@@ -36,25 +36,25 @@ impl Contexts {
     }
 
     /// The spaces of this process alone.
-    pub(crate) fn of_self(&self) -> ContextPair {
-        ContextPair { creator: self.world_rank, counter: SELF }
+    pub(crate) fn of_self(&self) -> ContextBlock {
+        ContextBlock { creator: self.world_rank, counter: SELF }
     }
 
-    /// A pair that no process has used, or [`ContextPair::EXHAUSTED`]: who takes one for others
+    /// A block that no process has used, or [`ContextBlock::EXHAUSTED`]: who takes one for others
     /// tells them that too, so that all fail alike.
-    pub(crate) fn take(&self) -> ContextPair {
+    pub(crate) fn take(&self) -> ContextBlock {
         let counter = self.next.get();
-        match counter.checked_add(2) {
-            None => ContextPair::EXHAUSTED,
+        match counter.checked_add(ContextBlock::SIZE) {
+            None => ContextBlock::EXHAUSTED,
             Some(next) => {
                 self.next.set(next);
-                ContextPair { creator: self.world_rank, counter }
+                ContextBlock { creator: self.world_rank, counter }
             }
         }
     }
 
     /// Notes spaces that are to be closed when the engine is at hand.
-    pub(crate) fn retire(&self, slots: [ContextSlot; 2]) {
+    pub(crate) fn retire(&self, slots: impl IntoIterator<Item = ContextSlot>) {
         self.retired.borrow_mut().extend(slots);
     }
 
@@ -64,32 +64,34 @@ impl Contexts {
     }
 }
 
-impl ContextPair {
+impl ContextBlock {
+    /// How many names one block has; two are not in use.
+    const SIZE: u32 = 4;
+
     /// The spaces of all processes together.
     pub(crate) const WORLD: Self = Self { creator: 0, counter: 0 };
 
-    /// In place of a pair when the numbers have come to their end.
+    /// In place of a block when the numbers have come to their end.
     pub(crate) const EXHAUSTED: Self = Self { creator: u32::MAX, counter: u32::MAX };
 
-    /// The pair, unless it is none.
+    /// The block, unless it is none.
     ///
     /// # Errors
-    /// `NoSpace` when the process that took the pair has no numbers left.
+    /// `NoSpace` when the process that took the block has no numbers left.
     pub(crate) fn checked(self) -> Result<Self> {
         if self == Self::EXHAUSTED {
             return Err(Error::new(
                 ErrorClass::NoSpace,
-                "the process with rank 0 in the new communicator has created 2^31 of them already, \
+                "the process with rank 0 in the new communicator has created 2^30 of them already, \
                  the most possible",
             ));
         }
         Ok(self)
     }
 
-    /// The spaces for point-to-point messages and for collective operations.
-    pub(crate) fn ids(self) -> (ContextId, ContextId) {
-        let id = |counter| ContextId::new(self.creator, counter);
-        (id(self.counter), id(self.counter | 1))
+    /// The name of one of the spaces.
+    pub(crate) fn id(self, purpose: Purpose) -> ContextId {
+        ContextId::new(self.creator, self.counter | purpose as u32)
     }
 
     /// For a message to another process.
@@ -103,14 +105,20 @@ impl ContextPair {
         Self { creator: (both >> 32) as u32, counter: both as u32 }
     }
 
-    /// The length of [`ContextPair::to_bytes`].
+    /// The length of [`ContextBlock::to_bytes`].
     pub(crate) const BYTES: usize = 8;
 }
 
-/// Counters are even; the odd one after each is the collective space of the same communicator.
-/// 0 is the world's, with process 0 as the creator.
-const SELF: u32 = 2;
-const FIRST_FREE: u32 = 4;
+/// What a message space of a communicator is for; the numbers are part of the names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    PointToPoint = 0,
+    Collective = 1,
+}
+
+/// Counters are multiples of the block's size. 0 is the world's, with process 0 as the creator.
+const SELF: u32 = ContextBlock::SIZE;
+const FIRST_FREE: u32 = 2 * ContextBlock::SIZE;
 
 #[cfg(test)]
 mod tests {
@@ -119,24 +127,25 @@ mod tests {
     #[test]
     fn no_space_has_two_communicators() {
         let (first, second) = (Contexts::new(0), Contexts::new(1));
-        let mut pairs = vec![ContextPair::WORLD, first.of_self(), second.of_self()];
+        let mut blocks = vec![ContextBlock::WORLD, first.of_self(), second.of_self()];
         for _ in 0..3 {
-            pairs.extend([first.take(), second.take()]);
+            blocks.extend([first.take(), second.take()]);
         }
-        let ids = pairs.iter().flat_map(|pair| <[ContextId; 2]>::from(pair.ids()));
+        let purposes = [Purpose::PointToPoint, Purpose::Collective];
+        let ids = blocks.iter().flat_map(|block| purposes.map(|purpose| block.id(purpose)));
         let distinct: std::collections::HashSet<_> = ids.collect();
-        assert_eq!(distinct.len(), 2 * pairs.len());
-        for pair in pairs {
-            assert_eq!(ContextPair::from_bytes(pair.to_bytes()), pair);
+        assert_eq!(distinct.len(), purposes.len() * blocks.len());
+        for block in blocks {
+            assert_eq!(ContextBlock::from_bytes(block.to_bytes()), block);
         }
     }
 
     #[test]
     fn the_end_of_the_numbers_is_an_error() {
         let contexts = Contexts::new(3);
-        contexts.next.set(u32::MAX - 3);
+        contexts.next.set(u32::MAX - 7);
         assert!(contexts.take().checked().is_ok());
         assert_eq!(contexts.take().checked().unwrap_err().class, ErrorClass::NoSpace);
-        assert_eq!(contexts.take(), ContextPair::EXHAUSTED);
+        assert_eq!(contexts.take(), ContextBlock::EXHAUSTED);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::{Error, ErrorClass, GateId, Result};
 use memory::{Buffer, Scratch};
 
-use super::{COLLECTIVE_TAGS, Communicator, ContextPair, Parts};
+use super::{Communicator, ContextBlock, GROUP_TAGS, Parts, Purpose};
 use crate::Process;
 use crate::attribute::{Attributes, ObjectName};
 use crate::collective::Link;
@@ -32,7 +32,7 @@ impl Process {
     /// The communicator of all `size` processes of the job; `crowded` tells whether they outnumber
     /// the cores that they may use, and all of them must say the same.
     pub(crate) fn create_world(&self, size: u32, crowded: bool) -> Rc<Communicator> {
-        self.build(ContextPair::WORLD, Group::world(size), Origin::nothing(crowded))
+        self.build(ContextBlock::WORLD, Group::world(size), Origin::nothing(crowded))
     }
 
     /// The communicator of this process alone.
@@ -53,9 +53,9 @@ impl Process {
     ) -> Result<Rc<Communicator>> {
         let tag = communicator.take_tag();
         let link = Link::of(self, communicator);
-        let pair = self.agree_on_contexts(&link, communicator.rank(), communicator.size(), tag)?;
+        let block = self.agree_on_contexts(&link, communicator.rank(), communicator.size(), tag)?;
         let attributes = communicator.attributes().copied(object)?;
-        Ok(self.derive(communicator, pair, Rc::clone(communicator.group()), attributes))
+        Ok(self.derive(communicator, block, Rc::clone(communicator.group()), attributes))
     }
 
     /// `MPI_Comm_dup_with_info`: as [`Process::duplicate_communicator`], with these hints.
@@ -101,7 +101,7 @@ impl Process {
         tag: i32,
     ) -> Result<Option<Rc<Communicator>>> {
         check_subgroup(communicator, group)?;
-        self.create_in_group(communicator, group, COLLECTIVE_TAGS + tag % COLLECTIVE_TAGS)
+        self.create_in_group(communicator, group, GROUP_TAGS + tag % GROUP_TAGS)
     }
 
     /// `MPI_Comm_split`: processes with the same color come together, in the order of their keys
@@ -120,7 +120,7 @@ impl Process {
         if color.is_none() {
             return Ok(None);
         }
-        let mut chosen: Vec<(i32, u32, ContextPair)> = (0..)
+        let mut chosen: Vec<(i32, u32, ContextBlock)> = (0..)
             .zip(&choices)
             .filter(|(_, choice)| choice.color == color)
             .map(|(rank, choice)| (choice.key, rank, choice.candidate))
@@ -128,8 +128,8 @@ impl Process {
         chosen.sort_unstable_by_key(|(key, rank, _)| (*key, *rank));
         let gates: Vec<_> =
             chosen.iter().filter_map(|(_, rank, _)| communicator.gate(*rank)).collect();
-        let pair = chosen.first().map_or(candidate, |(_, _, first)| *first).checked()?;
-        Ok(Some(self.derive(communicator, pair, Group::of(&gates), Attributes::default())))
+        let block = chosen.first().map_or(candidate, |(_, _, first)| *first).checked()?;
+        Ok(Some(self.derive(communicator, block, Group::of(&gates), Attributes::default())))
     }
 
     /// `MPI_Comm_split_type`. All processes of a job are on one machine, so those that ask for
@@ -177,11 +177,11 @@ impl Process {
         let myself = GateId(self.contexts().world_rank());
         let Some(rank) = group.rank_of(myself) else { return Ok(None) };
         let link = Link::within(self, communicator, group);
-        let pair = self.agree_on_contexts(&link, rank, group.size(), tag)?;
-        Ok(Some(self.derive(communicator, pair, Rc::clone(group), Attributes::default())))
+        let block = self.agree_on_contexts(&link, rank, group.size(), tag)?;
+        Ok(Some(self.derive(communicator, block, Rc::clone(group), Attributes::default())))
     }
 
-    /// The member with rank 0 takes a pair of contexts and tells all others.
+    /// The member with rank 0 takes a block of contexts and tells all others.
     ///
     /// # Errors
     /// `NoSpace` on all of them if it has none left.
@@ -191,16 +191,16 @@ impl Process {
         rank: u32,
         size: u32,
         tag: i32,
-    ) -> Result<ContextPair> {
-        let memory = Arc::new(Scratch::zeroed(ContextPair::BYTES));
-        let buffer = Buffer::of_scratch(&memory, 0, ContextPair::BYTES);
+    ) -> Result<ContextBlock> {
+        let memory = Arc::new(Scratch::zeroed(ContextBlock::BYTES));
+        let buffer = Buffer::of_scratch(&memory, 0, ContextBlock::BYTES);
         if rank == 0 {
             buffer.write(0, &self.contexts().take().to_bytes());
         }
         self.bcast_over(link, rank, size, tag, buffer.clone())?;
-        let mut bytes = [0; ContextPair::BYTES];
+        let mut bytes = [0; ContextBlock::BYTES];
         buffer.read(0, &mut bytes);
-        ContextPair::from_bytes(bytes).checked()
+        ContextBlock::from_bytes(bytes).checked()
     }
 
     fn exchange_choices(
@@ -224,25 +224,25 @@ impl Process {
     fn derive(
         &self,
         parent: &Communicator,
-        pair: ContextPair,
+        block: ContextBlock,
         group: Rc<Group>,
         attributes: Attributes,
     ) -> Rc<Communicator> {
         // A part of a crowded communicator is taken for crowded too: the rest still competes.
         let origin =
             Origin { crowded: parent.crowded(), error_handler: parent.error_handler(), attributes };
-        self.build(pair, group, origin)
+        self.build(block, group, origin)
     }
 
-    fn build(&self, pair: ContextPair, group: Rc<Group>, origin: Origin) -> Rc<Communicator> {
+    fn build(&self, block: ContextBlock, group: Rc<Group>, origin: Origin) -> Rc<Communicator> {
         let myself = GateId(self.contexts().world_rank());
         let rank = group.rank_of(myself).expect("a process only builds communicators it is in");
-        let (point_to_point, collective) = pair.ids();
         Communicator::new(Parts {
-            point_to_point: self.open_context(point_to_point, rank),
-            collective: self.open_context(collective, rank),
+            point_to_point: self.open_context(block.id(Purpose::PointToPoint), rank),
+            collective: self.open_context(block.id(Purpose::Collective), rank),
             group,
             rank,
+            remote: None,
             crowded: origin.crowded,
             contexts: Rc::clone(self.contexts()),
             error_handler: origin.error_handler,
@@ -286,12 +286,12 @@ struct Choice {
     color: Option<i32>,
     key: i32,
     /// The contexts to use if this process becomes rank 0 of its new communicator.
-    candidate: ContextPair,
+    candidate: ContextBlock,
 }
 
 impl Choice {
     /// Key, color, candidate, whether there is a color, padding.
-    const BYTES: usize = 4 + 4 + ContextPair::BYTES + 1 + 3;
+    const BYTES: usize = 4 + 4 + ContextBlock::BYTES + 1 + 3;
 
     fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -306,12 +306,12 @@ impl Choice {
         let word = |at: usize| {
             i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
-        let mut pair = [0; ContextPair::BYTES];
-        pair.copy_from_slice(&bytes[8..16]);
+        let mut block = [0; ContextBlock::BYTES];
+        block.copy_from_slice(&bytes[8..16]);
         Self {
             color: (bytes[16] != 0).then(|| word(4)),
             key: word(0),
-            candidate: ContextPair::from_bytes(pair),
+            candidate: ContextBlock::from_bytes(block),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::attribute::Attributes;
 use crate::collective::blocks::{element_room, elements_in};
 use crate::collective::channel::Channel;
 use crate::collective::execution::Execution;
-use crate::communicator::{Communicator, ContextPair, Contexts, Parts};
+use crate::communicator::{Communicator, ContextBlock, Contexts, Parts, Purpose};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 
@@ -144,12 +144,13 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
     for peer in 0..size {
         engine.connect(GateId(peer), &[RailId(0)], false);
     }
-    let (point_to_point, collective) = ContextPair::WORLD.ids();
+    let block = ContextBlock::WORLD;
     let communicator = Communicator::new(Parts {
         group: Group::world(size),
         rank,
-        point_to_point: engine.open_context(point_to_point, rank),
-        collective: engine.open_context(collective, rank),
+        remote: None,
+        point_to_point: engine.open_context(block.id(Purpose::PointToPoint), rank),
+        collective: engine.open_context(block.id(Purpose::Collective), rank),
         crowded,
         contexts: Rc::new(Contexts::new(rank)),
         error_handler: Rc::new(ErrorHandler::Return),
