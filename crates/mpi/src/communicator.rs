@@ -249,7 +249,6 @@ impl Communicator {
 
     /// A tag for all runs of one persistent collective operation: these may be started in any
     /// order, only their making is in one order on all members.
-    #[expect(dead_code, reason = "persistent collective operations come next")]
     pub(crate) fn take_persistent_tag(&self) -> i32 {
         let tag = self.next_persistent_tag.get();
         let next = tag + 1;

@@ -8,7 +8,7 @@ use memory::Buffer;
 
 use crate::communicator::Communicator;
 use crate::process::Process;
-use crate::request::{Persistent, PersistentOperation, Request, Transfer};
+use crate::request::{PersistentOperation, Request, Transfer};
 use crate::status::Status;
 
 /// Whom a receive or probe accepts a message from; in a status, whom it came from.
@@ -321,8 +321,8 @@ impl Process {
         if let Destination::Rank(peer) = destination {
             communicator.checked_gate(peer)?;
         }
-        let operation = PersistentOperation::Send { mode, destination, tag };
-        Ok(persistent(operation, communicator, buffer))
+        let operation = PersistentOperation::Send { mode, destination, tag, buffer };
+        Ok(Request::persistent(operation, communicator))
     }
 
     /// Prepares a receive that can be started many times (section 3.9).
@@ -337,23 +337,14 @@ impl Process {
         buffer: Buffer,
     ) -> Result<Request> {
         checked_source(communicator, source)?;
-        let operation = PersistentOperation::Receive { source, tag };
-        Ok(persistent(operation, communicator, buffer))
+        let operation = PersistentOperation::Receive { source, tag, buffer };
+        Ok(Request::persistent(operation, communicator))
     }
 }
 
 #[inline]
 fn transfer(id: engine::RequestId, receives: bool, communicator: &Rc<Communicator>) -> Request {
     Request::Transfer(Transfer { id, receives, communicator: Rc::clone(communicator) })
-}
-
-fn persistent(
-    operation: PersistentOperation,
-    communicator: &Rc<Communicator>,
-    buffer: Buffer,
-) -> Request {
-    let communicator = Rc::clone(communicator);
-    Request::Persistent(Box::new(Persistent { operation, communicator, buffer, active: None }))
 }
 
 /// What the engine selects by: `None` for no process, `Some(None)` for any.

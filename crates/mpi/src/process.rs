@@ -17,6 +17,7 @@ use runtime::lock::ReentrantLock;
 use runtime::waiting::{Patience, SLEEP_MAX, Stage};
 
 use crate::buffered::AttachedBuffer;
+use crate::collective::{self, Underway};
 use crate::communicator::{Communicator, Contexts};
 
 /// One operating system process as MPI sees it.
@@ -33,6 +34,8 @@ pub struct Process {
     level: Cell<ThreadLevel>,
     finalized: Cell<bool>,
     pub(crate) attached: RefCell<Option<AttachedBuffer>>,
+    /// Collective operations that were begun and are not complete.
+    underway: RefCell<Vec<Rc<Underway>>>,
     /// Where [`Process::elapsed_seconds`] begins.
     origin: Instant,
 }
@@ -73,6 +76,7 @@ impl Default for Process {
             level: Cell::new(ThreadLevel::Single),
             finalized: Cell::new(false),
             attached: RefCell::new(None),
+            underway: RefCell::default(),
             origin: Instant::now(),
         }
     }
@@ -132,8 +136,10 @@ impl Process {
     /// `Other` if the launcher is gone.
     pub fn finalize(&self) -> Result<()> {
         let started = self.started();
-        self.wait_until(&mut |process| !process.runtime().has_work());
-        self.barrier(self.world())?;
+        self.wait_until(&mut |process| {
+            process.underway.borrow().is_empty() && !process.runtime().has_work()
+        });
+        self.complete(collective::barrier(self.world()))?;
         // What the barrier itself left behind must get out too, before the memory goes.
         self.wait_until(&mut |process| !process.runtime().has_work());
         self.finalized.set(true);
@@ -239,6 +245,11 @@ impl Process {
     }
 
     #[inline]
+    pub(crate) fn underway(&self) -> &RefCell<Vec<Rc<Underway>>> {
+        &self.underway
+    }
+
+    #[inline]
     pub(crate) fn runtime(&self) -> RefMut<'_, Runtime> {
         self.started().runtime.borrow_mut()
     }
@@ -288,7 +299,10 @@ impl Process {
     /// Makes one round of progress; returns whether there was anything to do.
     #[inline]
     pub fn progress(&self) -> bool {
-        let active = self.runtime().progress();
+        let mut active = self.runtime().progress();
+        if !self.underway.borrow().is_empty() {
+            active |= self.advance_collectives();
+        }
         if active && self.level.get() == ThreadLevel::Multiple {
             self.wake_others();
         }
@@ -298,7 +312,7 @@ impl Process {
     /// Waits for a request of the engine and takes its outcome.
     #[inline]
     pub(crate) fn wait_for(&self, id: RequestId) -> Outcome {
-        if self.level.get() != ThreadLevel::Multiple {
+        if self.level.get() != ThreadLevel::Multiple && self.underway.borrow().is_empty() {
             // What is awaited is often here, or comes at once: look without letting go.
             let mut runtime = self.runtime();
             for _ in 0..self.started().looks {

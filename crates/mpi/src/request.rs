@@ -6,6 +6,7 @@ use base::{Error, ErrorClass, Result};
 use engine::{Outcome, RequestId};
 use memory::Buffer;
 
+use crate::collective::Underway;
 use crate::communicator::Communicator;
 use crate::point_to_point::{Destination, SendMode, Source};
 use crate::process::Process;
@@ -20,7 +21,9 @@ pub enum Request {
     Done,
     /// A receive from no process.
     OfNull,
-    /// A persistent send or receive (section 3.9), active or not.
+    /// A collective operation that was begun.
+    Collective(Rc<Underway>),
+    /// A persistent operation (sections 3.9 and 6.13), active or not.
     Persistent(Box<Persistent>),
 }
 
@@ -38,17 +41,30 @@ pub struct Transfer {
 pub struct Persistent {
     pub(crate) operation: PersistentOperation,
     pub(crate) communicator: Rc<Communicator>,
-    pub(crate) buffer: Buffer,
     pub(crate) active: Option<Request>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum PersistentOperation {
-    Send { mode: SendMode, destination: Destination, tag: i32 },
-    Receive { source: Source, tag: Option<i32> },
+    Send { mode: SendMode, destination: Destination, tag: i32, buffer: Buffer },
+    Receive { source: Source, tag: Option<i32>, buffer: Buffer },
+    Collective(Rc<Underway>),
 }
 
 impl Request {
+    pub(crate) fn persistent(
+        operation: PersistentOperation,
+        communicator: &Rc<Communicator>,
+    ) -> Self {
+        let communicator = Rc::clone(communicator);
+        Request::Persistent(Box::new(Persistent { operation, communicator, active: None }))
+    }
+
+    pub(crate) fn persistent_collective(operation: Rc<Underway>) -> Self {
+        let communicator = Rc::clone(operation.communicator());
+        Self::persistent(PersistentOperation::Collective(operation), &communicator)
+    }
+
     /// Whether completing it leaves it in existence, to be started again.
     pub fn is_persistent(&self) -> bool {
         matches!(self, Request::Persistent(_))
@@ -63,6 +79,7 @@ impl Request {
     pub fn communicator(&self) -> Option<&Rc<Communicator>> {
         match self {
             Request::Transfer(transfer) => Some(&transfer.communicator),
+            Request::Collective(operation) => Some(operation.communicator()),
             Request::Persistent(persistent) => Some(&persistent.communicator),
             Request::Done | Request::OfNull => None,
         }
@@ -76,6 +93,7 @@ impl Process {
         match request {
             Request::Transfer(transfer) => self.is_complete(transfer.id),
             Request::Done | Request::OfNull => true,
+            Request::Collective(operation) => operation.is_complete(),
             Request::Persistent(persistent) => {
                 persistent.active.as_ref().is_none_or(|active| self.is_ready(active))
             }
@@ -137,6 +155,12 @@ impl Process {
             }
             Request::Done => Status::EMPTY,
             Request::OfNull => Status::OF_NULL,
+            Request::Collective(operation) => {
+                assert!(operation.is_complete(), "the request is complete");
+                let status = operation.status();
+                *request = Request::Done;
+                status
+            }
             Request::Persistent(persistent) => match persistent.active.take() {
                 None => Status::EMPTY,
                 Some(mut active) => self.take_status(&mut active),
@@ -154,6 +178,7 @@ impl Process {
             }
             Request::Done => Some(Status::EMPTY),
             Request::OfNull => Some(Status::OF_NULL),
+            Request::Collective(operation) => operation.is_complete().then(|| operation.status()),
             Request::Persistent(persistent) => match &persistent.active {
                 None => Some(Status::EMPTY),
                 Some(active) => self.status(active),
@@ -165,7 +190,7 @@ impl Process {
     pub fn free_request(&self, request: Request) {
         match request {
             Request::Transfer(transfer) => self.runtime().detach(transfer.id),
-            Request::Done | Request::OfNull => {}
+            Request::Done | Request::OfNull | Request::Collective(_) => {}
             Request::Persistent(persistent) => {
                 if let Some(active) = persistent.active {
                     self.free_request(active);
@@ -182,6 +207,10 @@ impl Process {
         match request {
             Request::Transfer(transfer) => self.runtime().cancel(transfer.id),
             Request::Done | Request::OfNull => {}
+            Request::Collective(_) => {
+                let what = "the request is a collective operation, which cannot be cancelled";
+                return Err(Error::new(ErrorClass::Request, what));
+            }
             Request::Persistent(persistent) => match &mut persistent.active {
                 Some(active) => return self.cancel(active),
                 None => {
@@ -207,13 +236,17 @@ impl Process {
             let what = "the request is active already: wait for it before starting it again";
             return Err(Error::new(ErrorClass::Request, what));
         }
-        let (communicator, buffer) = (&persistent.communicator, persistent.buffer.clone());
-        let started = match persistent.operation {
-            PersistentOperation::Send { mode, destination, tag } => {
-                self.isend(communicator, mode, destination, tag, buffer)?
+        let communicator = &persistent.communicator;
+        let started = match &persistent.operation {
+            PersistentOperation::Send { mode, destination, tag, buffer } => {
+                self.isend(communicator, *mode, *destination, *tag, buffer.clone())?
             }
-            PersistentOperation::Receive { source, tag } => {
-                self.ireceive(communicator, source, tag, buffer)?
+            PersistentOperation::Receive { source, tag, buffer } => {
+                self.ireceive(communicator, *source, *tag, buffer.clone())?
+            }
+            PersistentOperation::Collective(operation) => {
+                self.start_collective(operation);
+                Request::Collective(Rc::clone(operation))
             }
         };
         persistent.active = Some(started);

@@ -9,7 +9,7 @@ use datatype::reduction::Operator;
 use datatype::{Datatype, Predefined};
 use memory::{Buffer, Scratch};
 use mpi::attribute::{AttributeKind, CopyRule, Keyvals};
-use mpi::collective::{EqualBlocks, Reduction};
+use mpi::collective::{self, EqualBlocks, Reduction};
 use mpi::communicator::{CommunicatorComparison, SplitKind};
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
@@ -102,7 +102,7 @@ fn many_communicators_come_and_go() {
         let copy = process.duplicate_communicator(process.world(), 0).unwrap();
         process.free_communicator(&copy, 0).unwrap();
     }
-    process.barrier(process.world()).unwrap();
+    process.complete(collective::barrier(process.world())).unwrap();
 }
 
 #[test]
@@ -118,16 +118,26 @@ fn collectives_of_one_process_move_its_own_data() {
     let sent = bytes(&[1, 0, 0, 0, 2, 0, 0, 0]);
     let fresh = || bytes(&[0; 8]);
 
-    process.barrier(world).unwrap();
-    process.bcast(world, 0, sent.clone()).unwrap();
+    process.complete(collective::barrier(world)).unwrap();
+    process.complete(collective::bcast(world, 0, sent.clone()).unwrap()).unwrap();
     let received = fresh();
-    process.gather(world, 0, Some(sent.clone()), Some(blocks(&received))).unwrap();
+    process
+        .complete(
+            collective::gather(world, 0, Some(sent.clone()), Some(blocks(&received))).unwrap(),
+        )
+        .unwrap();
     assert_eq!(content(&received), content(&sent));
     let received = fresh();
-    process.scatter(world, 0, Some(blocks(&sent)), Some(received.clone())).unwrap();
+    process
+        .complete(
+            collective::scatter(world, 0, Some(blocks(&sent)), Some(received.clone())).unwrap(),
+        )
+        .unwrap();
     assert_eq!(content(&received), content(&sent));
     let received = fresh();
-    process.alltoallv(world, Some(vec![sent.clone()]), vec![received.clone()]).unwrap();
+    process
+        .complete(collective::alltoallv(world, Some(vec![sent.clone()]), vec![received.clone()]))
+        .unwrap();
     assert_eq!(content(&received), content(&sent));
     let received = fresh();
     let reduction = Reduction {
@@ -136,11 +146,11 @@ fn collectives_of_one_process_move_its_own_data() {
         datatype: Arc::clone(datatype),
         operation: Rc::new(Operation::Predefined(Operator::Sum)),
     };
-    process.allreduce(world, 2, reduction).unwrap();
+    process.complete(collective::allreduce(world, 2, reduction).unwrap()).unwrap();
     assert_eq!(content(&received), content(&sent));
 
     let sum = Operation::Predefined(Operator::Sum);
     process.reduce_local(&sent, &received, datatype, 2, &sum).unwrap();
     assert_eq!(content(&received), [2, 0, 0, 0, 4, 0, 0, 0]);
-    assert_eq!(process.bcast(world, 1, sent).unwrap_err().class, ErrorClass::Root);
+    assert_eq!(collective::bcast(world, 1, sent).unwrap_err().class, ErrorClass::Root);
 }

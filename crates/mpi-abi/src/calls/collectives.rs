@@ -1,205 +1,142 @@
-//! Blocking collective operations that move data (chapter 6 of the standard).
+//! Collective operations (chapter 6 of the standard), each in three forms: blocking, nonblocking and
+//! persistent. What differs between operations is how their arguments become something that is
+//! ready to run; the modules below do that.
 
 mod blocks;
+mod movement;
 mod reductions;
 
 use std::ffi::c_void;
+use std::rc::Rc;
 
 use base::ErrorClass;
-use memory::Buffer;
+use mpi::collective::Collective;
+use mpi::info::Info;
 
+use super::requests::{Pending, PendingRequest};
 use crate::arguments::{
-    Elements, HandleList, Integers, KnownCommunicator, TypeArgument, is_in_place,
+    Elements, HandleList, Integers, KnownCommunicator, KnownOperation, Out, TypeArgument,
+    is_in_place,
 };
-use crate::c::Datatype;
+use crate::c::{Datatype, Request};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
-use blocks::{BlockTable, TypedBlockTable, equal_blocks};
 
-pub use reductions::{
-    allreduce, exscan, reduce, reduce_local, reduce_scatter, reduce_scatter_block, scan,
-};
+pub use reductions::reduce_local;
 
-pub fn barrier(call: &Call, comm: KnownCommunicator) -> Outcome<()> {
-    Ok(call.library.process.barrier(&comm)?)
+/// For each operation its three functions. The arguments before the communicator are those of the
+/// function that prepares it.
+macro_rules! forms {
+    ($($prepare:path => $blocking:ident, $nonblocking:ident, $persistent:ident
+        ($($argument:ident: $type:ty),*);)*) => {$(
+        #[allow(clippy::too_many_arguments, reason = "the standard's argument lists")]
+        pub fn $blocking(
+            call: &Call,
+            $($argument: $type,)*
+            comm: KnownCommunicator,
+        ) -> Outcome<()> {
+            let prepared = $prepare(call, $($argument,)* &comm)?;
+            Ok(call.library.process.complete(prepared)?)
+        }
+
+        #[allow(clippy::too_many_arguments, reason = "the standard's argument lists")]
+        pub fn $nonblocking(
+            call: &Call,
+            $($argument: $type,)*
+            comm: KnownCommunicator,
+            request: Out<Request>,
+        ) -> Outcome<()> {
+            let prepared = $prepare(call, $($argument,)* &comm)?;
+            begin(call, &comm, prepared, request);
+            Ok(())
+        }
+
+        #[allow(clippy::too_many_arguments, reason = "the standard's argument lists")]
+        pub fn $persistent(
+            call: &Call,
+            $($argument: $type,)*
+            comm: KnownCommunicator,
+            _info: Option<Rc<Info>>,
+            request: Out<Request>,
+        ) -> Outcome<()> {
+            let prepared = $prepare(call, $($argument,)* &comm)?;
+            keep(call, &comm, prepared, request);
+            Ok(())
+        }
+    )*};
 }
 
-pub fn bcast(call: &Call, buffer: Elements, root: u32, comm: KnownCommunicator) -> Outcome<()> {
-    // SAFETY: the program vouches for its memory during the call.
-    let buffer = unsafe { buffer.buffer(call) }?;
-    Ok(call.library.process.bcast(&comm, root, buffer)?)
+forms! {
+    movement::barrier => barrier, ibarrier, barrier_init();
+    movement::bcast => bcast, ibcast, bcast_init(buffer: Elements, root: u32);
+    movement::gather => gather, igather, gather_init(
+        send: Elements, receive: Elements, root: u32
+    );
+    movement::gatherv => gatherv, igatherv, gatherv_init(
+        send: Elements, recvbuf: *mut c_void, recvcounts: Integers, displs: Integers,
+        recvtype: TypeArgument, root: u32
+    );
+    movement::scatter => scatter, iscatter, scatter_init(
+        send: Elements, receive: Elements, root: u32
+    );
+    movement::scatterv => scatterv, iscatterv, scatterv_init(
+        sendbuf: *const c_void, sendcounts: Integers, displs: Integers, sendtype: TypeArgument,
+        receive: Elements, root: u32
+    );
+    movement::allgather => allgather, iallgather, allgather_init(
+        send: Elements, receive: Elements
+    );
+    movement::allgatherv => allgatherv, iallgatherv, allgatherv_init(
+        send: Elements, recvbuf: *mut c_void, recvcounts: Integers, displs: Integers,
+        recvtype: TypeArgument
+    );
+    movement::alltoall => alltoall, ialltoall, alltoall_init(send: Elements, receive: Elements);
+    movement::alltoallv => alltoallv, ialltoallv, alltoallv_init(
+        sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers, sendtype: TypeArgument,
+        recvbuf: *mut c_void, recvcounts: Integers, rdispls: Integers, recvtype: TypeArgument
+    );
+    movement::alltoallw => alltoallw, ialltoallw, alltoallw_init(
+        sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers,
+        sendtypes: HandleList<Datatype>, recvbuf: *mut c_void, recvcounts: Integers,
+        rdispls: Integers, recvtypes: HandleList<Datatype>
+    );
+    reductions::reduce => reduce, ireduce, reduce_init(
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
+        op: KnownOperation, root: u32
+    );
+    reductions::allreduce => allreduce, iallreduce, allreduce_init(
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
+        op: KnownOperation
+    );
+    reductions::reduce_scatter_block =>
+        reduce_scatter_block, ireduce_scatter_block, reduce_scatter_block_init(
+        sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: i64, datatype: TypeArgument,
+        op: KnownOperation
+    );
+    reductions::reduce_scatter => reduce_scatter, ireduce_scatter, reduce_scatter_init(
+        sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: Integers,
+        datatype: TypeArgument, op: KnownOperation
+    );
+    reductions::scan => scan, iscan, scan_init(
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
+        op: KnownOperation
+    );
+    reductions::exscan => exscan, iexscan, exscan_init(
+        sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
+        op: KnownOperation
+    );
 }
 
-/// This process's own data, or none where it works in place, as only some may.
-fn own(call: &Call, elements: Elements, may_be_in_place: bool) -> Outcome<Option<Buffer>> {
-    if may_be_in_place && elements.is_in_place() {
-        return Ok(None);
-    }
-    // SAFETY: the program vouches for its memory during the call.
-    unsafe { elements.unshifted_buffer(call) }.map(Some)
+/// Begins an operation, and makes a request of it.
+fn begin(call: &Call, comm: &KnownCommunicator, prepared: Collective, place: Out<Request>) {
+    let work = Pending::One(call.library.process.begin(prepared));
+    place.set(call.library.requests.insert(PendingRequest { communicator: comm.handle, work }));
 }
 
-pub fn gather(
-    call: &Call,
-    send: Elements,
-    receive: Elements,
-    root: u32,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
-    let is_root = comm.rank() == root;
-    let sent = own(call, send, is_root)?;
-    let received = match is_root {
-        true => Some(equal_blocks(call, receive, comm.size())?),
-        false => None,
-    };
-    Ok(call.library.process.gather(&comm, root, sent, received)?)
-}
-
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
-pub fn gatherv(
-    call: &Call,
-    send: Elements,
-    recvbuf: *mut c_void,
-    recvcounts: Integers,
-    displs: Integers,
-    recvtype: TypeArgument,
-    root: u32,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
-    let is_root = comm.rank() == root;
-    let sent = own(call, send, is_root)?;
-    let table = BlockTable { position: 4, address: recvbuf, counts: recvcounts, displs };
-    let received = match is_root {
-        true => Some(table.buffers(call, recvtype, comm.size())?),
-        false => None,
-    };
-    Ok(call.library.process.gatherv(&comm, root, sent, received)?)
-}
-
-pub fn scatter(
-    call: &Call,
-    send: Elements,
-    receive: Elements,
-    root: u32,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
-    let is_root = comm.rank() == root;
-    let received = own(call, receive, is_root)?;
-    let sent = match is_root {
-        true => Some(equal_blocks(call, send, comm.size())?),
-        false => None,
-    };
-    Ok(call.library.process.scatter(&comm, root, sent, received)?)
-}
-
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
-pub fn scatterv(
-    call: &Call,
-    sendbuf: *const c_void,
-    sendcounts: Integers,
-    displs: Integers,
-    sendtype: TypeArgument,
-    receive: Elements,
-    root: u32,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
-    let is_root = comm.rank() == root;
-    let received = own(call, receive, is_root)?;
-    let address = sendbuf.cast_mut();
-    let table = BlockTable { position: 1, address, counts: sendcounts, displs };
-    let sent = match is_root {
-        true => Some(table.buffers(call, sendtype, comm.size())?),
-        false => None,
-    };
-    Ok(call.library.process.scatterv(&comm, root, sent, received)?)
-}
-
-pub fn allgather(
-    call: &Call,
-    send: Elements,
-    receive: Elements,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
-    let sent = own(call, send, true)?;
-    let received = equal_blocks(call, receive, comm.size())?;
-    Ok(call.library.process.allgather(&comm, sent, received)?)
-}
-
-pub fn allgatherv(
-    call: &Call,
-    send: Elements,
-    recvbuf: *mut c_void,
-    recvcounts: Integers,
-    displs: Integers,
-    recvtype: TypeArgument,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
-    let sent = own(call, send, true)?;
-    let table = BlockTable { position: 4, address: recvbuf, counts: recvcounts, displs };
-    let received = table.buffers(call, recvtype, comm.size())?;
-    Ok(call.library.process.allgatherv(&comm, sent, received)?)
-}
-
-pub fn alltoall(
-    call: &Call,
-    send: Elements,
-    receive: Elements,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
-    let sent = match send.is_in_place() {
-        true => None,
-        false => Some(equal_blocks(call, send, comm.size())?),
-    };
-    let received = equal_blocks(call, receive, comm.size())?;
-    Ok(call.library.process.alltoall(&comm, sent, received)?)
-}
-
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
-pub fn alltoallv(
-    call: &Call,
-    sendbuf: *const c_void,
-    sendcounts: Integers,
-    sdispls: Integers,
-    sendtype: TypeArgument,
-    recvbuf: *mut c_void,
-    recvcounts: Integers,
-    rdispls: Integers,
-    recvtype: TypeArgument,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
-    let address = sendbuf.cast_mut();
-    let out = BlockTable { position: 1, address, counts: sendcounts, displs: sdispls };
-    let sent = match is_in_place(sendbuf) {
-        true => None,
-        false => Some(out.buffers(call, sendtype, comm.size())?),
-    };
-    let into = BlockTable { position: 5, address: recvbuf, counts: recvcounts, displs: rdispls };
-    let received = into.buffers(call, recvtype, comm.size())?;
-    Ok(call.library.process.alltoallv(&comm, sent, received)?)
-}
-
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
-pub fn alltoallw(
-    call: &Call,
-    sendbuf: *const c_void,
-    sendcounts: Integers,
-    sdispls: Integers,
-    sendtypes: HandleList<Datatype>,
-    recvbuf: *mut c_void,
-    recvcounts: Integers,
-    rdispls: Integers,
-    recvtypes: HandleList<Datatype>,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
-    let address = sendbuf.cast_mut();
-    let blocks = BlockTable { position: 1, address, counts: sendcounts, displs: sdispls };
-    let sent = match is_in_place(sendbuf) {
-        true => None,
-        false => Some(TypedBlockTable { blocks, types: sendtypes }.buffers(call, comm.size())?),
-    };
-    let blocks = BlockTable { position: 5, address: recvbuf, counts: recvcounts, displs: rdispls };
-    let received = TypedBlockTable { blocks, types: recvtypes }.buffers(call, comm.size())?;
-    Ok(call.library.process.alltoallv(&comm, sent, received)?)
+/// Makes a persistent request of an operation.
+fn keep(call: &Call, comm: &KnownCommunicator, prepared: Collective, place: Out<Request>) {
+    let work = Pending::One(call.library.process.collective_init(prepared));
+    place.set(call.library.requests.insert(PendingRequest { communicator: comm.handle, work }));
 }
 
 /// Fails for an address that is in place where that is not allowed.

@@ -127,6 +127,164 @@ unsafe extern "C" fn PMPI_Allgather_c(
     unsafe { allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) }
 }
 
+/// `MPI_Allgather_init`.
+unsafe extern "C" fn allgather_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Allgather_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let info = call.optional_info(8, info)?;
+            let request = call.out(9, request)?;
+            calls::collectives::allgather_init(call, sendbuf, recvbuf, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Allgather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        allgather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Allgather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        allgather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Allgather_init_c`.
+unsafe extern "C" fn allgather_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Allgather_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let info = call.optional_info(8, info)?;
+            let request = call.out(9, request)?;
+            calls::collectives::allgather_init(call, sendbuf, recvbuf, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Allgather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        allgather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Allgather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        allgather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
 /// `MPI_Allgatherv`.
 unsafe extern "C" fn allgatherv_entry(
     sendbuf: *const c_void,
@@ -267,6 +425,184 @@ unsafe extern "C" fn PMPI_Allgatherv_c(
     }
 }
 
+/// `MPI_Allgatherv_init`.
+unsafe extern "C" fn allgatherv_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Allgatherv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Int(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Int(displs));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let info = call.optional_info(9, info)?;
+            let request = call.out(10, request)?;
+            calls::collectives::allgatherv_init(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Allgatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        allgatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Allgatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        allgatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Allgatherv_init_c`.
+unsafe extern "C" fn allgatherv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Allgatherv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Large(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Large(displs.cast()));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let info = call.optional_info(9, info)?;
+            let request = call.out(10, request)?;
+            calls::collectives::allgatherv_init(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Allgatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        allgatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Allgatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        allgatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
 /// `MPI_Allreduce`.
 unsafe extern "C" fn allreduce_entry(
     sendbuf: *const c_void,
@@ -361,6 +697,128 @@ unsafe extern "C" fn PMPI_Allreduce_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { allreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm) }
+}
+
+/// `MPI_Allreduce_init`.
+unsafe extern "C" fn allreduce_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Allreduce_init",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, i64::from(count))?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let info = call.optional_info(7, info)?;
+            let request = call.out(8, request)?;
+            calls::collectives::allreduce_init(
+                call, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Allreduce_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { allreduce_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Allreduce_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { allreduce_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+/// `MPI_Allreduce_init_c`.
+unsafe extern "C" fn allreduce_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Allreduce_init_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, count)?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let info = call.optional_info(7, info)?;
+            let request = call.out(8, request)?;
+            calls::collectives::allreduce_init(
+                call, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Allreduce_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { allreduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Allreduce_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { allreduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
 }
 
 /// `MPI_Alltoall`.
@@ -477,6 +935,164 @@ unsafe extern "C" fn PMPI_Alltoall_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) }
+}
+
+/// `MPI_Alltoall_init`.
+unsafe extern "C" fn alltoall_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Alltoall_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let info = call.optional_info(8, info)?;
+            let request = call.out(9, request)?;
+            calls::collectives::alltoall_init(call, sendbuf, recvbuf, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Alltoall_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoall_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Alltoall_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoall_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Alltoall_init_c`.
+unsafe extern "C" fn alltoall_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Alltoall_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let info = call.optional_info(8, info)?;
+            let request = call.out(9, request)?;
+            calls::collectives::alltoall_init(call, sendbuf, recvbuf, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Alltoall_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoall_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Alltoall_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoall_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
 }
 
 /// `MPI_Alltoallv`.
@@ -637,6 +1253,198 @@ unsafe extern "C" fn PMPI_Alltoallv_c(
     unsafe {
         alltoallv_c_entry(
             sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Alltoallv_init`.
+unsafe extern "C" fn alltoallv_init_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Alltoallv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Int(sdispls));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvcounts = Integers::new(6, IntegerSource::Int(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Int(rdispls));
+            let recvtype = TypeArgument { position: 8, handle: recvtype };
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::alltoallv_init(
+                call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                recvtype, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Alltoallv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoallv_init_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Alltoallv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoallv_init_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Alltoallv_init_c`.
+unsafe extern "C" fn alltoallv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Alltoallv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvcounts = Integers::new(6, IntegerSource::Large(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+            let recvtype = TypeArgument { position: 8, handle: recvtype };
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::alltoallv_init(
+                call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                recvtype, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Alltoallv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoallv_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Alltoallv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoallv_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
         )
     }
 }
@@ -803,6 +1611,198 @@ unsafe extern "C" fn PMPI_Alltoallw_c(
     }
 }
 
+/// `MPI_Alltoallw_init`.
+unsafe extern "C" fn alltoallw_init_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Alltoallw_init",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Int(sdispls));
+            let sendtypes = HandleList::new(4, sendtypes);
+            let recvcounts = Integers::new(6, IntegerSource::Int(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Int(rdispls));
+            let recvtypes = HandleList::new(8, recvtypes);
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::alltoallw_init(
+                call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                recvtypes, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Alltoallw_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoallw_init_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Alltoallw_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoallw_init_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Alltoallw_init_c`.
+unsafe extern "C" fn alltoallw_init_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Alltoallw_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+            let sendtypes = HandleList::new(4, sendtypes);
+            let recvcounts = Integers::new(6, IntegerSource::Large(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+            let recvtypes = HandleList::new(8, recvtypes);
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::alltoallw_init(
+                call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                recvtypes, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Alltoallw_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoallw_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Alltoallw_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        alltoallw_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
 /// `MPI_Barrier`.
 unsafe extern "C" fn barrier_entry(comm: Comm) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Barrier", parameters: &["comm"] };
@@ -822,6 +1822,33 @@ unsafe extern "C" fn MPI_Barrier(comm: Comm) -> c_int {
 unsafe extern "C" fn PMPI_Barrier(comm: Comm) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { barrier_entry(comm) }
+}
+
+/// `MPI_Barrier_init`.
+unsafe extern "C" fn barrier_init_entry(comm: Comm, info: Info, request: *mut Request) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Barrier_init", parameters: &["comm", "info", "request"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let info = call.optional_info(2, info)?;
+            let request = call.out(3, request)?;
+            calls::collectives::barrier_init(call, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Barrier_init(comm: Comm, info: Info, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { barrier_init_entry(comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Barrier_init(comm: Comm, info: Info, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { barrier_init_entry(comm, info, request) }
 }
 
 /// `MPI_Bcast`.
@@ -906,6 +1933,116 @@ unsafe extern "C" fn PMPI_Bcast_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { bcast_c_entry(buffer, count, datatype, root, comm) }
+}
+
+/// `MPI_Bcast_init`.
+unsafe extern "C" fn bcast_init_entry(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Bcast_init",
+        parameters: &["buffer", "count", "datatype", "root", "comm", "info", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(5, comm)?;
+            let buffer = Elements::new(1, buffer, i64::from(count), datatype);
+            let root = call.root(4, root, &comm)?;
+            let info = call.optional_info(6, info)?;
+            let request = call.out(7, request)?;
+            calls::collectives::bcast_init(call, buffer, root, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Bcast_init(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { bcast_init_entry(buffer, count, datatype, root, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Bcast_init(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { bcast_init_entry(buffer, count, datatype, root, comm, info, request) }
+}
+
+/// `MPI_Bcast_init_c`.
+unsafe extern "C" fn bcast_init_c_entry(
+    buffer: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Bcast_init_c",
+        parameters: &["buffer", "count", "datatype", "root", "comm", "info", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(5, comm)?;
+            let buffer = Elements::new(1, buffer, count, datatype);
+            let root = call.root(4, root, &comm)?;
+            let info = call.optional_info(6, info)?;
+            let request = call.out(7, request)?;
+            calls::collectives::bcast_init(call, buffer, root, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Bcast_init_c(
+    buffer: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { bcast_init_c_entry(buffer, count, datatype, root, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Bcast_init_c(
+    buffer: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { bcast_init_c_entry(buffer, count, datatype, root, comm, info, request) }
 }
 
 /// `MPI_Exscan`.
@@ -1002,6 +2139,128 @@ unsafe extern "C" fn PMPI_Exscan_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { exscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm) }
+}
+
+/// `MPI_Exscan_init`.
+unsafe extern "C" fn exscan_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Exscan_init",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, i64::from(count))?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let info = call.optional_info(7, info)?;
+            let request = call.out(8, request)?;
+            calls::collectives::exscan_init(
+                call, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Exscan_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { exscan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Exscan_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { exscan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+/// `MPI_Exscan_init_c`.
+unsafe extern "C" fn exscan_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Exscan_init_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, count)?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let info = call.optional_info(7, info)?;
+            let request = call.out(8, request)?;
+            calls::collectives::exscan_init(
+                call, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Exscan_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { exscan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Exscan_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { exscan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
 }
 
 /// `MPI_Gather`.
@@ -1131,6 +2390,174 @@ unsafe extern "C" fn PMPI_Gather_c(
     // SAFETY: the caller's promises are passed on.
     unsafe {
         gather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)
+    }
+}
+
+/// `MPI_Gather_init`.
+unsafe extern "C" fn gather_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Gather_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let root = call.root(7, root, &comm)?;
+            let info = call.optional_info(9, info)?;
+            let request = call.out(10, request)?;
+            calls::collectives::gather_init(call, sendbuf, recvbuf, root, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Gather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Gather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Gather_init_c`.
+unsafe extern "C" fn gather_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Gather_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let root = call.root(7, root, &comm)?;
+            let info = call.optional_info(9, info)?;
+            let request = call.out(10, request)?;
+            calls::collectives::gather_init(call, sendbuf, recvbuf, root, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Gather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Gather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
     }
 }
 
@@ -1292,6 +2719,2492 @@ unsafe extern "C" fn PMPI_Gatherv_c(
     }
 }
 
+/// `MPI_Gatherv_init`.
+unsafe extern "C" fn gatherv_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Gatherv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Int(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Int(displs));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let root = call.root(8, root, &comm)?;
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::gatherv_init(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, root, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Gatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Gatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Gatherv_init_c`.
+unsafe extern "C" fn gatherv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Gatherv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Large(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Large(displs.cast()));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let root = call.root(8, root, &comm)?;
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::gatherv_init(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, root, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Gatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Gatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        gatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Iallgather`.
+unsafe extern "C" fn iallgather_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallgather",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let request = call.out(8, request)?;
+            calls::collectives::iallgather(call, sendbuf, recvbuf, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+/// `MPI_Iallgather_c`.
+unsafe extern "C" fn iallgather_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallgather_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let request = call.out(8, request)?;
+            calls::collectives::iallgather(call, sendbuf, recvbuf, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Iallgatherv`.
+unsafe extern "C" fn iallgatherv_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallgatherv",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Int(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Int(displs));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let request = call.out(9, request)?;
+            calls::collectives::iallgatherv(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Iallgatherv_c`.
+unsafe extern "C" fn iallgatherv_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallgatherv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Large(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Large(displs.cast()));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let request = call.out(9, request)?;
+            calls::collectives::iallgatherv(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iallgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Iallreduce`.
+unsafe extern "C" fn iallreduce_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallreduce",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, i64::from(count))?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let request = call.out(7, request)?;
+            calls::collectives::iallreduce(
+                call, sendbuf, recvbuf, count, datatype, op, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallreduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iallreduce_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallreduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iallreduce_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Iallreduce_c`.
+unsafe extern "C" fn iallreduce_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iallreduce_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, count)?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let request = call.out(7, request)?;
+            calls::collectives::iallreduce(
+                call, sendbuf, recvbuf, count, datatype, op, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iallreduce_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iallreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iallreduce_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iallreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Ialltoall`.
+unsafe extern "C" fn ialltoall_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoall",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let request = call.out(8, request)?;
+            calls::collectives::ialltoall(call, sendbuf, recvbuf, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+/// `MPI_Ialltoall_c`.
+unsafe extern "C" fn ialltoall_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoall_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let request = call.out(8, request)?;
+            calls::collectives::ialltoall(call, sendbuf, recvbuf, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
+    }
+}
+
+/// `MPI_Ialltoallv`.
+unsafe extern "C" fn ialltoallv_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoallv",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Int(sdispls));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvcounts = Integers::new(6, IntegerSource::Int(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Int(rdispls));
+            let recvtype = TypeArgument { position: 8, handle: recvtype };
+            let request = call.out(10, request)?;
+            calls::collectives::ialltoallv(
+                call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                recvtype, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ialltoallv_c`.
+unsafe extern "C" fn ialltoallv_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoallv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvcounts = Integers::new(6, IntegerSource::Large(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+            let recvtype = TypeArgument { position: 8, handle: recvtype };
+            let request = call.out(10, request)?;
+            calls::collectives::ialltoallv(
+                call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                recvtype, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ialltoallw`.
+unsafe extern "C" fn ialltoallw_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoallw",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Int(sdispls));
+            let sendtypes = HandleList::new(4, sendtypes);
+            let recvcounts = Integers::new(6, IntegerSource::Int(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Int(rdispls));
+            let recvtypes = HandleList::new(8, recvtypes);
+            let request = call.out(10, request)?;
+            calls::collectives::ialltoallw(
+                call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                recvtypes, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ialltoallw_c`.
+unsafe extern "C" fn ialltoallw_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ialltoallw_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+            let sendtypes = HandleList::new(4, sendtypes);
+            let recvcounts = Integers::new(6, IntegerSource::Large(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+            let recvtypes = HandleList::new(8, recvtypes);
+            let request = call.out(10, request)?;
+            calls::collectives::ialltoallw(
+                call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                recvtypes, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ialltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ialltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ialltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ibarrier`.
+unsafe extern "C" fn ibarrier_entry(comm: Comm, request: *mut Request) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Ibarrier", parameters: &["comm", "request"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let request = call.out(2, request)?;
+            calls::collectives::ibarrier(call, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ibarrier(comm: Comm, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibarrier_entry(comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ibarrier(comm: Comm, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibarrier_entry(comm, request) }
+}
+
+/// `MPI_Ibcast`.
+unsafe extern "C" fn ibcast_entry(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ibcast",
+        parameters: &["buffer", "count", "datatype", "root", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(5, comm)?;
+            let buffer = Elements::new(1, buffer, i64::from(count), datatype);
+            let root = call.root(4, root, &comm)?;
+            let request = call.out(6, request)?;
+            calls::collectives::ibcast(call, buffer, root, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ibcast(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibcast_entry(buffer, count, datatype, root, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ibcast(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibcast_entry(buffer, count, datatype, root, comm, request) }
+}
+
+/// `MPI_Ibcast_c`.
+unsafe extern "C" fn ibcast_c_entry(
+    buffer: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ibcast_c",
+        parameters: &["buffer", "count", "datatype", "root", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(5, comm)?;
+            let buffer = Elements::new(1, buffer, count, datatype);
+            let root = call.root(4, root, &comm)?;
+            let request = call.out(6, request)?;
+            calls::collectives::ibcast(call, buffer, root, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ibcast_c(
+    buffer: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibcast_c_entry(buffer, count, datatype, root, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ibcast_c(
+    buffer: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ibcast_c_entry(buffer, count, datatype, root, comm, request) }
+}
+
+/// `MPI_Iexscan`.
+unsafe extern "C" fn iexscan_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iexscan",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, i64::from(count))?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let request = call.out(7, request)?;
+            calls::collectives::iexscan(call, sendbuf, recvbuf, count, datatype, op, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iexscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iexscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iexscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iexscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Iexscan_c`.
+unsafe extern "C" fn iexscan_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iexscan_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, count)?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let request = call.out(7, request)?;
+            calls::collectives::iexscan(call, sendbuf, recvbuf, count, datatype, op, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iexscan_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iexscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iexscan_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iexscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Igather`.
+unsafe extern "C" fn igather_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Igather",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let root = call.root(7, root, &comm)?;
+            let request = call.out(9, request)?;
+            calls::collectives::igather(call, sendbuf, recvbuf, root, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Igather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igather_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Igather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igather_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+/// `MPI_Igather_c`.
+unsafe extern "C" fn igather_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Igather_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let root = call.root(7, root, &comm)?;
+            let request = call.out(9, request)?;
+            calls::collectives::igather(call, sendbuf, recvbuf, root, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Igather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Igather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+/// `MPI_Igatherv`.
+unsafe extern "C" fn igatherv_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Igatherv",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Int(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Int(displs));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let root = call.root(8, root, &comm)?;
+            let request = call.out(10, request)?;
+            calls::collectives::igatherv(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, root, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Igatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Igatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Igatherv_c`.
+unsafe extern "C" fn igatherv_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Igatherv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Large(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Large(displs.cast()));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let root = call.root(8, root, &comm)?;
+            let request = call.out(10, request)?;
+            calls::collectives::igatherv(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, root, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Igatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Igatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        igatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ireduce`.
+unsafe extern "C" fn ireduce_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let count = call.count(3, i64::from(count))?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let root = call.root(6, root, &comm)?;
+            let request = call.out(8, request)?;
+            calls::collectives::ireduce(
+                call, sendbuf, recvbuf, count, datatype, op, root, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
+}
+
+/// `MPI_Ireduce_c`.
+unsafe extern "C" fn ireduce_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let count = call.count(3, count)?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let root = call.root(6, root, &comm)?;
+            let request = call.out(8, request)?;
+            calls::collectives::ireduce(
+                call, sendbuf, recvbuf, count, datatype, op, root, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
+}
+
+/// `MPI_Ireduce_scatter`.
+unsafe extern "C" fn ireduce_scatter_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce_scatter",
+        parameters: &["sendbuf", "recvbuf", "recvcounts", "datatype", "op", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let recvcounts = Integers::new(3, IntegerSource::Int(recvcounts));
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let request = call.out(7, request)?;
+            calls::collectives::ireduce_scatter(
+                call, sendbuf, recvbuf, recvcounts, datatype, op, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce_scatter(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce_scatter(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
+}
+
+/// `MPI_Ireduce_scatter_c`.
+unsafe extern "C" fn ireduce_scatter_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce_scatter_c",
+        parameters: &["sendbuf", "recvbuf", "recvcounts", "datatype", "op", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let recvcounts = Integers::new(3, IntegerSource::Large(recvcounts));
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let request = call.out(7, request)?;
+            calls::collectives::ireduce_scatter(
+                call, sendbuf, recvbuf, recvcounts, datatype, op, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce_scatter_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce_scatter_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
+}
+
+/// `MPI_Ireduce_scatter_block`.
+unsafe extern "C" fn ireduce_scatter_block_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce_scatter_block",
+        parameters: &["sendbuf", "recvbuf", "recvcount", "datatype", "op", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let recvcount = i64::from(recvcount);
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let request = call.out(7, request)?;
+            calls::collectives::ireduce_scatter_block(
+                call, sendbuf, recvbuf, recvcount, datatype, op, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce_scatter_block(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_block_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce_scatter_block(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { ireduce_scatter_block_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request) }
+}
+
+/// `MPI_Ireduce_scatter_block_c`.
+unsafe extern "C" fn ireduce_scatter_block_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ireduce_scatter_block_c",
+        parameters: &["sendbuf", "recvbuf", "recvcount", "datatype", "op", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let request = call.out(7, request)?;
+            calls::collectives::ireduce_scatter_block(
+                call, sendbuf, recvbuf, recvcount, datatype, op, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ireduce_scatter_block_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ireduce_scatter_block_c_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ireduce_scatter_block_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ireduce_scatter_block_c_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request)
+    }
+}
+
+/// `MPI_Iscan`.
+unsafe extern "C" fn iscan_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscan",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, i64::from(count))?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let request = call.out(7, request)?;
+            calls::collectives::iscan(call, sendbuf, recvbuf, count, datatype, op, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Iscan_c`.
+unsafe extern "C" fn iscan_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscan_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, count)?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let request = call.out(7, request)?;
+            calls::collectives::iscan(call, sendbuf, recvbuf, count, datatype, op, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscan_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscan_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { iscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
+}
+
+/// `MPI_Iscatter`.
+unsafe extern "C" fn iscatter_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscatter",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let root = call.root(7, root, &comm)?;
+            let request = call.out(9, request)?;
+            calls::collectives::iscatter(call, sendbuf, recvbuf, root, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscatter(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatter_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscatter(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatter_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+/// `MPI_Iscatter_c`.
+unsafe extern "C" fn iscatter_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscatter_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let root = call.root(7, root, &comm)?;
+            let request = call.out(9, request)?;
+            calls::collectives::iscatter(call, sendbuf, recvbuf, root, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscatter_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatter_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscatter_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatter_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+/// `MPI_Iscatterv`.
+unsafe extern "C" fn iscatterv_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscatterv",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "displs",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+            let displs = Integers::new(3, IntegerSource::Int(displs));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvbuf = Elements::new(5, recvbuf, i64::from(recvcount), recvtype);
+            let root = call.root(8, root, &comm)?;
+            let request = call.out(10, request)?;
+            calls::collectives::iscatterv(
+                call, sendbuf, sendcounts, displs, sendtype, recvbuf, root, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscatterv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatterv_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscatterv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatterv_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Iscatterv_c`.
+unsafe extern "C" fn iscatterv_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Iscatterv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "displs",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+            let displs = Integers::new(3, IntegerSource::Large(displs.cast()));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvbuf = Elements::new(5, recvbuf, recvcount, recvtype);
+            let root = call.root(8, root, &comm)?;
+            let request = call.out(10, request)?;
+            calls::collectives::iscatterv(
+                call, sendbuf, sendcounts, displs, sendtype, recvbuf, root, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Iscatterv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatterv_c_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Iscatterv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        iscatterv_c_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
 /// `MPI_Reduce`.
 unsafe extern "C" fn reduce_entry(
     sendbuf: *const c_void,
@@ -1394,6 +5307,140 @@ unsafe extern "C" fn PMPI_Reduce_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { reduce_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm) }
+}
+
+/// `MPI_Reduce_init`.
+unsafe extern "C" fn reduce_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_init",
+        parameters: &[
+            "sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "info", "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let count = call.count(3, i64::from(count))?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let root = call.root(6, root, &comm)?;
+            let info = call.optional_info(8, info)?;
+            let request = call.out(9, request)?;
+            calls::collectives::reduce_init(
+                call, sendbuf, recvbuf, count, datatype, op, root, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { reduce_init_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { reduce_init_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
+}
+
+/// `MPI_Reduce_init_c`.
+unsafe extern "C" fn reduce_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_init_c",
+        parameters: &[
+            "sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "info", "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let count = call.count(3, count)?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let root = call.root(6, root, &comm)?;
+            let info = call.optional_info(8, info)?;
+            let request = call.out(9, request)?;
+            calls::collectives::reduce_init(
+                call, sendbuf, recvbuf, count, datatype, op, root, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { reduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { reduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
 }
 
 /// `MPI_Reduce_local`.
@@ -1679,6 +5726,309 @@ unsafe extern "C" fn PMPI_Reduce_scatter_block_c(
     unsafe { reduce_scatter_block_c_entry(sendbuf, recvbuf, recvcount, datatype, op, comm) }
 }
 
+/// `MPI_Reduce_scatter_block_init`.
+unsafe extern "C" fn reduce_scatter_block_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_scatter_block_init",
+        parameters: &[
+            "sendbuf",
+            "recvbuf",
+            "recvcount",
+            "datatype",
+            "op",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let recvcount = i64::from(recvcount);
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let info = call.optional_info(7, info)?;
+            let request = call.out(8, request)?;
+            calls::collectives::reduce_scatter_block_init(
+                call, sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_scatter_block_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_block_init_entry(
+            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_scatter_block_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_block_init_entry(
+            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Reduce_scatter_block_init_c`.
+unsafe extern "C" fn reduce_scatter_block_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_scatter_block_init_c",
+        parameters: &[
+            "sendbuf",
+            "recvbuf",
+            "recvcount",
+            "datatype",
+            "op",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let info = call.optional_info(7, info)?;
+            let request = call.out(8, request)?;
+            calls::collectives::reduce_scatter_block_init(
+                call, sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_scatter_block_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_block_init_c_entry(
+            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_scatter_block_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_block_init_c_entry(
+            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Reduce_scatter_init`.
+unsafe extern "C" fn reduce_scatter_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_scatter_init",
+        parameters: &[
+            "sendbuf",
+            "recvbuf",
+            "recvcounts",
+            "datatype",
+            "op",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let recvcounts = Integers::new(3, IntegerSource::Int(recvcounts));
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let info = call.optional_info(7, info)?;
+            let request = call.out(8, request)?;
+            calls::collectives::reduce_scatter_init(
+                call, sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_scatter_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_init_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_scatter_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_init_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
+    }
+}
+
+/// `MPI_Reduce_scatter_init_c`.
+unsafe extern "C" fn reduce_scatter_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Reduce_scatter_init_c",
+        parameters: &[
+            "sendbuf",
+            "recvbuf",
+            "recvcounts",
+            "datatype",
+            "op",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let recvcounts = Integers::new(3, IntegerSource::Large(recvcounts));
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let info = call.optional_info(7, info)?;
+            let request = call.out(8, request)?;
+            calls::collectives::reduce_scatter_init(
+                call, sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Reduce_scatter_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_init_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Reduce_scatter_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        reduce_scatter_init_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
+    }
+}
+
 /// `MPI_Scan`.
 unsafe extern "C" fn scan_entry(
     sendbuf: *const c_void,
@@ -1773,6 +6123,128 @@ unsafe extern "C" fn PMPI_Scan_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { scan_c_entry(sendbuf, recvbuf, count, datatype, op, comm) }
+}
+
+/// `MPI_Scan_init`.
+unsafe extern "C" fn scan_init_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scan_init",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, i64::from(count))?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let info = call.optional_info(7, info)?;
+            let request = call.out(8, request)?;
+            calls::collectives::scan_init(
+                call, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scan_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { scan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scan_init(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { scan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+/// `MPI_Scan_init_c`.
+unsafe extern "C" fn scan_init_c_entry(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scan_init_c",
+        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(6, comm)?;
+            let count = call.count(3, count)?;
+            let datatype = TypeArgument { position: 4, handle: datatype };
+            let op = call.operation(5, op)?;
+            let info = call.optional_info(7, info)?;
+            let request = call.out(8, request)?;
+            calls::collectives::scan_init(
+                call, sendbuf, recvbuf, count, datatype, op, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scan_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { scan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scan_init_c(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { scan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
 }
 
 /// `MPI_Scatter`.
@@ -1902,6 +6374,174 @@ unsafe extern "C" fn PMPI_Scatter_c(
     // SAFETY: the caller's promises are passed on.
     unsafe {
         scatter_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)
+    }
+}
+
+/// `MPI_Scatter_init`.
+unsafe extern "C" fn scatter_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scatter_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let root = call.root(7, root, &comm)?;
+            let info = call.optional_info(9, info)?;
+            let request = call.out(10, request)?;
+            calls::collectives::scatter_init(call, sendbuf, recvbuf, root, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scatter_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatter_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scatter_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatter_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Scatter_init_c`.
+unsafe extern "C" fn scatter_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scatter_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let root = call.root(7, root, &comm)?;
+            let info = call.optional_info(9, info)?;
+            let request = call.out(10, request)?;
+            calls::collectives::scatter_init(call, sendbuf, recvbuf, root, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scatter_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatter_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scatter_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatter_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
+        )
     }
 }
 
@@ -2059,6 +6699,194 @@ unsafe extern "C" fn PMPI_Scatterv_c(
     unsafe {
         scatterv_c_entry(
             sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
+}
+
+/// `MPI_Scatterv_init`.
+unsafe extern "C" fn scatterv_init_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scatterv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "displs",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+            let displs = Integers::new(3, IntegerSource::Int(displs));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvbuf = Elements::new(5, recvbuf, i64::from(recvcount), recvtype);
+            let root = call.root(8, root, &comm)?;
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::scatterv_init(
+                call, sendbuf, sendcounts, displs, sendtype, recvbuf, root, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scatterv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatterv_init_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scatterv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatterv_init_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Scatterv_init_c`.
+unsafe extern "C" fn scatterv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Scatterv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "displs",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "root",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+            let displs = Integers::new(3, IntegerSource::Large(displs.cast()));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvbuf = Elements::new(5, recvbuf, recvcount, recvtype);
+            let root = call.root(8, root, &comm)?;
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::scatterv_init(
+                call, sendbuf, sendcounts, displs, sendtype, recvbuf, root, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Scatterv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatterv_init_c_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Scatterv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    displs: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        scatterv_init_c_entry(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
+            request,
         )
     }
 }

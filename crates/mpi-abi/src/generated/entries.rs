@@ -43,5 +43,3 @@ mod unsupported_1;
 mod unsupported_2;
 #[path = "unsupported_3.rs"]
 mod unsupported_3;
-#[path = "unsupported_4.rs"]
-mod unsupported_4;

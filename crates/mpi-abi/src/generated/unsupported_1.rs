@@ -203,980 +203,6 @@ unsafe extern "C" fn PMPI_Accumulate_c(
     }
 }
 
-/// `MPI_Allgather_init`.
-unsafe extern "C" fn allgather_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allgather_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allgather_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgather_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allgather_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgather_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Allgather_init_c`.
-unsafe extern "C" fn allgather_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allgather_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allgather_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgather_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allgather_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgather_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Allgatherv_init`.
-unsafe extern "C" fn allgatherv_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allgatherv_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allgatherv_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgatherv_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allgatherv_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgatherv_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Allgatherv_init_c`.
-unsafe extern "C" fn allgatherv_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allgatherv_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allgatherv_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgatherv_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allgatherv_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        allgatherv_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Allreduce_init`.
-unsafe extern "C" fn allreduce_init_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allreduce_init",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allreduce_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allreduce_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allreduce_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allreduce_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-/// `MPI_Allreduce_init_c`.
-unsafe extern "C" fn allreduce_init_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Allreduce_init_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Allreduce_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allreduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Allreduce_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { allreduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-/// `MPI_Alltoall_init`.
-unsafe extern "C" fn alltoall_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoall_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoall_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoall_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoall_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoall_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Alltoall_init_c`.
-unsafe extern "C" fn alltoall_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoall_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoall_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoall_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoall_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoall_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Alltoallv_init`.
-unsafe extern "C" fn alltoallv_init_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoallv_init",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoallv_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallv_init_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoallv_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallv_init_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Alltoallv_init_c`.
-unsafe extern "C" fn alltoallv_init_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoallv_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoallv_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallv_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoallv_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallv_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Alltoallw_init`.
-unsafe extern "C" fn alltoallw_init_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoallw_init",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoallw_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallw_init_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoallw_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallw_init_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Alltoallw_init_c`.
-unsafe extern "C" fn alltoallw_init_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Alltoallw_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Alltoallw_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallw_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Alltoallw_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        alltoallw_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Barrier_init`.
-unsafe extern "C" fn barrier_init_entry(comm: Comm, info: Info, request: *mut Request) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Barrier_init", parameters: &["comm", "info", "request"] };
-    let _ = (info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Barrier_init(comm: Comm, info: Info, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { barrier_init_entry(comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Barrier_init(comm: Comm, info: Info, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { barrier_init_entry(comm, info, request) }
-}
-
-/// `MPI_Bcast_init`.
-unsafe extern "C" fn bcast_init_entry(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Bcast_init",
-        parameters: &["buffer", "count", "datatype", "root", "comm", "info", "request"],
-    };
-    let _ = (buffer, count, datatype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Bcast_init(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { bcast_init_entry(buffer, count, datatype, root, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Bcast_init(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { bcast_init_entry(buffer, count, datatype, root, comm, info, request) }
-}
-
-/// `MPI_Bcast_init_c`.
-unsafe extern "C" fn bcast_init_c_entry(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Bcast_init_c",
-        parameters: &["buffer", "count", "datatype", "root", "comm", "info", "request"],
-    };
-    let _ = (buffer, count, datatype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Bcast_init_c(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { bcast_init_c_entry(buffer, count, datatype, root, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Bcast_init_c(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { bcast_init_c_entry(buffer, count, datatype, root, comm, info, request) }
-}
-
 /// `MPI_Cart_coords`.
 unsafe extern "C" fn cart_coords_entry(
     comm: Comm,
@@ -2374,104 +1400,6 @@ unsafe extern "C" fn PMPI_Dist_graph_neighbors_count(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { dist_graph_neighbors_count_entry(comm, indegree, outdegree, weighted) }
-}
-
-/// `MPI_Exscan_init`.
-unsafe extern "C" fn exscan_init_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Exscan_init",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Exscan_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Exscan_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-/// `MPI_Exscan_init_c`.
-unsafe extern "C" fn exscan_init_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Exscan_init_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Exscan_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Exscan_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { exscan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
 }
 
 /// `MPI_Fetch_and_op`.
@@ -4293,4 +3221,526 @@ unsafe extern "C" fn PMPI_File_read_at_all_end(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { file_read_at_all_end_entry(fh, buf, status) }
+}
+
+/// `MPI_File_read_ordered`.
+unsafe extern "C" fn file_read_ordered_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_ordered",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_ordered(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_ordered_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_ordered(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_ordered_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_ordered_c`.
+unsafe extern "C" fn file_read_ordered_c_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_ordered_c",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_ordered_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_ordered_c_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_ordered_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_ordered_c_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_ordered_begin`.
+unsafe extern "C" fn file_read_ordered_begin_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_ordered_begin",
+        parameters: &["fh", "buf", "count", "datatype"],
+    };
+    let _ = (fh, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_ordered_begin(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_ordered_begin_entry(fh, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_ordered_begin(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_ordered_begin_entry(fh, buf, count, datatype) }
+}
+
+/// `MPI_File_read_ordered_begin_c`.
+unsafe extern "C" fn file_read_ordered_begin_c_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_ordered_begin_c",
+        parameters: &["fh", "buf", "count", "datatype"],
+    };
+    let _ = (fh, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_ordered_begin_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_ordered_begin_c_entry(fh, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_ordered_begin_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_ordered_begin_c_entry(fh, buf, count, datatype) }
+}
+
+/// `MPI_File_read_ordered_end`.
+unsafe extern "C" fn file_read_ordered_end_entry(
+    fh: File,
+    buf: *mut c_void,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_read_ordered_end", parameters: &["fh", "buf", "status"] };
+    let _ = (fh, buf, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_ordered_end(
+    fh: File,
+    buf: *mut c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_ordered_end_entry(fh, buf, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_ordered_end(
+    fh: File,
+    buf: *mut c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_ordered_end_entry(fh, buf, status) }
+}
+
+/// `MPI_File_read_shared`.
+unsafe extern "C" fn file_read_shared_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_shared",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_shared(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_shared_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_shared(
+    fh: File,
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_shared_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_read_shared_c`.
+unsafe extern "C" fn file_read_shared_c_entry(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_read_shared_c",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_read_shared_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_shared_c_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_read_shared_c(
+    fh: File,
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_read_shared_c_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_seek`.
+unsafe extern "C" fn file_seek_entry(fh: File, offset: i64, whence: c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_seek", parameters: &["fh", "offset", "whence"] };
+    let _ = (fh, offset, whence);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_seek(fh: File, offset: i64, whence: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_seek_entry(fh, offset, whence) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_seek(fh: File, offset: i64, whence: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_seek_entry(fh, offset, whence) }
+}
+
+/// `MPI_File_seek_shared`.
+unsafe extern "C" fn file_seek_shared_entry(fh: File, offset: i64, whence: c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_seek_shared", parameters: &["fh", "offset", "whence"] };
+    let _ = (fh, offset, whence);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_seek_shared(fh: File, offset: i64, whence: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_seek_shared_entry(fh, offset, whence) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_seek_shared(fh: File, offset: i64, whence: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_seek_shared_entry(fh, offset, whence) }
+}
+
+/// `MPI_File_set_atomicity`.
+unsafe extern "C" fn file_set_atomicity_entry(fh: File, flag: c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_set_atomicity", parameters: &["fh", "flag"] };
+    let _ = (fh, flag);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_set_atomicity(fh: File, flag: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_atomicity_entry(fh, flag) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_set_atomicity(fh: File, flag: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_atomicity_entry(fh, flag) }
+}
+
+/// `MPI_File_set_errhandler`.
+unsafe extern "C" fn file_set_errhandler_entry(file: File, errhandler: Errhandler) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_set_errhandler", parameters: &["file", "errhandler"] };
+    let _ = (file, errhandler);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_set_errhandler(file: File, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_errhandler_entry(file, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_set_errhandler(file: File, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_errhandler_entry(file, errhandler) }
+}
+
+/// `MPI_File_set_info`.
+unsafe extern "C" fn file_set_info_entry(fh: File, info: Info) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_set_info", parameters: &["fh", "info"] };
+    let _ = (fh, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_set_info(fh: File, info: Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_info_entry(fh, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_set_info(fh: File, info: Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_info_entry(fh, info) }
+}
+
+/// `MPI_File_set_size`.
+unsafe extern "C" fn file_set_size_entry(fh: File, size: i64) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_set_size", parameters: &["fh", "size"] };
+    let _ = (fh, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_set_size(fh: File, size: i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_size_entry(fh, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_set_size(fh: File, size: i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_size_entry(fh, size) }
+}
+
+/// `MPI_File_set_view`.
+unsafe extern "C" fn file_set_view_entry(
+    fh: File,
+    disp: i64,
+    etype: Datatype,
+    filetype: Datatype,
+    datarep: *const c_char,
+    info: Info,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_set_view",
+        parameters: &["fh", "disp", "etype", "filetype", "datarep", "info"],
+    };
+    let _ = (fh, disp, etype, filetype, datarep, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_set_view(
+    fh: File,
+    disp: i64,
+    etype: Datatype,
+    filetype: Datatype,
+    datarep: *const c_char,
+    info: Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_view_entry(fh, disp, etype, filetype, datarep, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_set_view(
+    fh: File,
+    disp: i64,
+    etype: Datatype,
+    filetype: Datatype,
+    datarep: *const c_char,
+    info: Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_view_entry(fh, disp, etype, filetype, datarep, info) }
+}
+
+/// `MPI_File_sync`.
+unsafe extern "C" fn file_sync_entry(fh: File) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_File_sync", parameters: &["fh"] };
+    let _ = (fh,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_sync(fh: File) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_sync_entry(fh) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_sync(fh: File) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_sync_entry(fh) }
+}
+
+/// `MPI_File_write`.
+unsafe extern "C" fn file_write_entry(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_write", parameters: &["fh", "buf", "count", "datatype", "status"] };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_c`.
+unsafe extern "C" fn file_write_c_entry(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_c",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_c_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_c_entry(fh, buf, count, datatype, status) }
 }

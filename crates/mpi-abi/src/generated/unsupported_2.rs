@@ -11,528 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_File_read_ordered`.
-unsafe extern "C" fn file_read_ordered_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_ordered",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_ordered(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_ordered_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_ordered(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_ordered_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_ordered_c`.
-unsafe extern "C" fn file_read_ordered_c_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_ordered_c",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_ordered_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_ordered_c_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_ordered_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_ordered_c_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_ordered_begin`.
-unsafe extern "C" fn file_read_ordered_begin_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_ordered_begin",
-        parameters: &["fh", "buf", "count", "datatype"],
-    };
-    let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_ordered_begin(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_ordered_begin_entry(fh, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_ordered_begin(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_ordered_begin_entry(fh, buf, count, datatype) }
-}
-
-/// `MPI_File_read_ordered_begin_c`.
-unsafe extern "C" fn file_read_ordered_begin_c_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_ordered_begin_c",
-        parameters: &["fh", "buf", "count", "datatype"],
-    };
-    let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_ordered_begin_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_ordered_begin_c_entry(fh, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_ordered_begin_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_ordered_begin_c_entry(fh, buf, count, datatype) }
-}
-
-/// `MPI_File_read_ordered_end`.
-unsafe extern "C" fn file_read_ordered_end_entry(
-    fh: File,
-    buf: *mut c_void,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_read_ordered_end", parameters: &["fh", "buf", "status"] };
-    let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_ordered_end(
-    fh: File,
-    buf: *mut c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_ordered_end_entry(fh, buf, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_ordered_end(
-    fh: File,
-    buf: *mut c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_ordered_end_entry(fh, buf, status) }
-}
-
-/// `MPI_File_read_shared`.
-unsafe extern "C" fn file_read_shared_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_shared",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_shared(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_shared_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_shared(
-    fh: File,
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_shared_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_read_shared_c`.
-unsafe extern "C" fn file_read_shared_c_entry(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_read_shared_c",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_read_shared_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_shared_c_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_read_shared_c(
-    fh: File,
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_read_shared_c_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_seek`.
-unsafe extern "C" fn file_seek_entry(fh: File, offset: i64, whence: c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_seek", parameters: &["fh", "offset", "whence"] };
-    let _ = (fh, offset, whence);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_seek(fh: File, offset: i64, whence: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_seek_entry(fh, offset, whence) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_seek(fh: File, offset: i64, whence: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_seek_entry(fh, offset, whence) }
-}
-
-/// `MPI_File_seek_shared`.
-unsafe extern "C" fn file_seek_shared_entry(fh: File, offset: i64, whence: c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_seek_shared", parameters: &["fh", "offset", "whence"] };
-    let _ = (fh, offset, whence);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_seek_shared(fh: File, offset: i64, whence: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_seek_shared_entry(fh, offset, whence) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_seek_shared(fh: File, offset: i64, whence: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_seek_shared_entry(fh, offset, whence) }
-}
-
-/// `MPI_File_set_atomicity`.
-unsafe extern "C" fn file_set_atomicity_entry(fh: File, flag: c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_set_atomicity", parameters: &["fh", "flag"] };
-    let _ = (fh, flag);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_set_atomicity(fh: File, flag: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_atomicity_entry(fh, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_set_atomicity(fh: File, flag: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_atomicity_entry(fh, flag) }
-}
-
-/// `MPI_File_set_errhandler`.
-unsafe extern "C" fn file_set_errhandler_entry(file: File, errhandler: Errhandler) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_set_errhandler", parameters: &["file", "errhandler"] };
-    let _ = (file, errhandler);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_set_errhandler(file: File, errhandler: Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_errhandler_entry(file, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_set_errhandler(file: File, errhandler: Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_errhandler_entry(file, errhandler) }
-}
-
-/// `MPI_File_set_info`.
-unsafe extern "C" fn file_set_info_entry(fh: File, info: Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_set_info", parameters: &["fh", "info"] };
-    let _ = (fh, info);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_set_info(fh: File, info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_info_entry(fh, info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_set_info(fh: File, info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_info_entry(fh, info) }
-}
-
-/// `MPI_File_set_size`.
-unsafe extern "C" fn file_set_size_entry(fh: File, size: i64) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_set_size", parameters: &["fh", "size"] };
-    let _ = (fh, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_set_size(fh: File, size: i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_size_entry(fh, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_set_size(fh: File, size: i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_size_entry(fh, size) }
-}
-
-/// `MPI_File_set_view`.
-unsafe extern "C" fn file_set_view_entry(
-    fh: File,
-    disp: i64,
-    etype: Datatype,
-    filetype: Datatype,
-    datarep: *const c_char,
-    info: Info,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_set_view",
-        parameters: &["fh", "disp", "etype", "filetype", "datarep", "info"],
-    };
-    let _ = (fh, disp, etype, filetype, datarep, info);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_set_view(
-    fh: File,
-    disp: i64,
-    etype: Datatype,
-    filetype: Datatype,
-    datarep: *const c_char,
-    info: Info,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_view_entry(fh, disp, etype, filetype, datarep, info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_set_view(
-    fh: File,
-    disp: i64,
-    etype: Datatype,
-    filetype: Datatype,
-    datarep: *const c_char,
-    info: Info,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_view_entry(fh, disp, etype, filetype, datarep, info) }
-}
-
-/// `MPI_File_sync`.
-unsafe extern "C" fn file_sync_entry(fh: File) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_File_sync", parameters: &["fh"] };
-    let _ = (fh,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_sync(fh: File) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_sync_entry(fh) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_sync(fh: File) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_sync_entry(fh) }
-}
-
-/// `MPI_File_write`.
-unsafe extern "C" fn file_write_entry(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_write", parameters: &["fh", "buf", "count", "datatype", "status"] };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_write_c`.
-unsafe extern "C" fn file_write_c_entry(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_c",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_c_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_c_entry(fh, buf, count, datatype, status) }
-}
-
 /// `MPI_File_write_all`.
 unsafe extern "C" fn file_write_all_entry(
     fh: File,
@@ -1267,316 +745,6 @@ unsafe extern "C" fn PMPI_File_write_shared_c(
     unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
 }
 
-/// `MPI_Gather_init`.
-unsafe extern "C" fn gather_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gather_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gather_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gather_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gather_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gather_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Gather_init_c`.
-unsafe extern "C" fn gather_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gather_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gather_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gather_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gather_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gather_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Gatherv_init`.
-unsafe extern "C" fn gatherv_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gatherv_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gatherv_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gatherv_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Gatherv_init_c`.
-unsafe extern "C" fn gatherv_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Gatherv_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Gatherv_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Gatherv_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        gatherv_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
 /// `MPI_Get`.
 unsafe extern "C" fn get_entry(
     origin_addr: *mut c_void,
@@ -2245,1287 +1413,6 @@ unsafe extern "C" fn PMPI_Group_from_session_pset(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { group_from_session_pset_entry(session, pset_name, newgroup) }
-}
-
-/// `MPI_Iallgather`.
-unsafe extern "C" fn iallgather_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallgather",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-/// `MPI_Iallgather_c`.
-unsafe extern "C" fn iallgather_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallgather_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Iallgatherv`.
-unsafe extern "C" fn iallgatherv_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallgatherv",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Iallgatherv_c`.
-unsafe extern "C" fn iallgatherv_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallgatherv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iallgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Iallreduce`.
-unsafe extern "C" fn iallreduce_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallreduce",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallreduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iallreduce_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallreduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iallreduce_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Iallreduce_c`.
-unsafe extern "C" fn iallreduce_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iallreduce_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iallreduce_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iallreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iallreduce_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iallreduce_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Ialltoall`.
-unsafe extern "C" fn ialltoall_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoall",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-/// `MPI_Ialltoall_c`.
-unsafe extern "C" fn ialltoall_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoall_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request)
-    }
-}
-
-/// `MPI_Ialltoallv`.
-unsafe extern "C" fn ialltoallv_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoallv",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ialltoallv_c`.
-unsafe extern "C" fn ialltoallv_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoallv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ialltoallw`.
-unsafe extern "C" fn ialltoallw_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoallw",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ialltoallw_c`.
-unsafe extern "C" fn ialltoallw_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ialltoallw_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ialltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ialltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ialltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ibarrier`.
-unsafe extern "C" fn ibarrier_entry(comm: Comm, request: *mut Request) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Ibarrier", parameters: &["comm", "request"] };
-    let _ = (request,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ibarrier(comm: Comm, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibarrier_entry(comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ibarrier(comm: Comm, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibarrier_entry(comm, request) }
-}
-
-/// `MPI_Ibcast`.
-unsafe extern "C" fn ibcast_entry(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ibcast",
-        parameters: &["buffer", "count", "datatype", "root", "comm", "request"],
-    };
-    let _ = (buffer, count, datatype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ibcast(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibcast_entry(buffer, count, datatype, root, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ibcast(
-    buffer: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibcast_entry(buffer, count, datatype, root, comm, request) }
-}
-
-/// `MPI_Ibcast_c`.
-unsafe extern "C" fn ibcast_c_entry(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ibcast_c",
-        parameters: &["buffer", "count", "datatype", "root", "comm", "request"],
-    };
-    let _ = (buffer, count, datatype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ibcast_c(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibcast_c_entry(buffer, count, datatype, root, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ibcast_c(
-    buffer: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ibcast_c_entry(buffer, count, datatype, root, comm, request) }
-}
-
-/// `MPI_Iexscan`.
-unsafe extern "C" fn iexscan_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iexscan",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iexscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iexscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iexscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iexscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Iexscan_c`.
-unsafe extern "C" fn iexscan_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iexscan_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iexscan_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iexscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iexscan_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iexscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Igather`.
-unsafe extern "C" fn igather_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Igather",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Igather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igather_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Igather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igather_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-/// `MPI_Igather_c`.
-unsafe extern "C" fn igather_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Igather_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Igather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Igather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-/// `MPI_Igatherv`.
-unsafe extern "C" fn igatherv_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Igatherv",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Igatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Igatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Igatherv_c`.
-unsafe extern "C" fn igatherv_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Igatherv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Igatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Igatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        igatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
-            request,
-        )
-    }
 }
 
 /// `MPI_Ineighbor_allgather`.
@@ -4429,676 +2316,6 @@ unsafe extern "C" fn PMPI_Intercomm_merge(
     unsafe { intercomm_merge_entry(intercomm, high, newintracomm) }
 }
 
-/// `MPI_Ireduce`.
-unsafe extern "C" fn ireduce_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
-}
-
-/// `MPI_Ireduce_c`.
-unsafe extern "C" fn ireduce_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, request) }
-}
-
-/// `MPI_Ireduce_scatter`.
-unsafe extern "C" fn ireduce_scatter_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce_scatter",
-        parameters: &["sendbuf", "recvbuf", "recvcounts", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, recvcounts, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce_scatter(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce_scatter(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
-}
-
-/// `MPI_Ireduce_scatter_c`.
-unsafe extern "C" fn ireduce_scatter_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce_scatter_c",
-        parameters: &["sendbuf", "recvbuf", "recvcounts", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, recvcounts, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce_scatter_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce_scatter_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, request) }
-}
-
-/// `MPI_Ireduce_scatter_block`.
-unsafe extern "C" fn ireduce_scatter_block_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce_scatter_block",
-        parameters: &["sendbuf", "recvbuf", "recvcount", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, recvcount, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce_scatter_block(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_block_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce_scatter_block(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { ireduce_scatter_block_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request) }
-}
-
-/// `MPI_Ireduce_scatter_block_c`.
-unsafe extern "C" fn ireduce_scatter_block_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ireduce_scatter_block_c",
-        parameters: &["sendbuf", "recvbuf", "recvcount", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, recvcount, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ireduce_scatter_block_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ireduce_scatter_block_c_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ireduce_scatter_block_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ireduce_scatter_block_c_entry(sendbuf, recvbuf, recvcount, datatype, op, comm, request)
-    }
-}
-
-/// `MPI_Iscan`.
-unsafe extern "C" fn iscan_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscan",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscan(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iscan_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Iscan_c`.
-unsafe extern "C" fn iscan_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscan_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscan_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscan_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { iscan_c_entry(sendbuf, recvbuf, count, datatype, op, comm, request) }
-}
-
-/// `MPI_Iscatter`.
-unsafe extern "C" fn iscatter_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscatter",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscatter(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatter_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscatter(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatter_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-/// `MPI_Iscatter_c`.
-unsafe extern "C" fn iscatter_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscatter_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscatter_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatter_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscatter_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatter_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
-        )
-    }
-}
-
-/// `MPI_Iscatterv`.
-unsafe extern "C" fn iscatterv_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    displs: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscatterv",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "displs",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscatterv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    displs: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatterv_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscatterv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    displs: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatterv_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Iscatterv_c`.
-unsafe extern "C" fn iscatterv_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    displs: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Iscatterv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "displs",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Iscatterv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    displs: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatterv_c_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Iscatterv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    displs: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        iscatterv_c_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
-            request,
-        )
-    }
-}
-
 /// `MPI_Lookup_name`.
 unsafe extern "C" fn lookup_name_entry(
     service_name: *const c_char,
@@ -5245,4 +2462,3239 @@ unsafe extern "C" fn PMPI_Neighbor_allgather_c(
     unsafe {
         neighbor_allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
     }
+}
+
+/// `MPI_Neighbor_allgather_init`.
+unsafe extern "C" fn neighbor_allgather_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgather_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgather_init_c`.
+unsafe extern "C" fn neighbor_allgather_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgather_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv`.
+unsafe extern "C" fn neighbor_allgatherv_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv_c`.
+unsafe extern "C" fn neighbor_allgatherv_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv_init`.
+unsafe extern "C" fn neighbor_allgatherv_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv_init_c`.
+unsafe extern "C" fn neighbor_allgatherv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoall`.
+unsafe extern "C" fn neighbor_alltoall_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+/// `MPI_Neighbor_alltoall_c`.
+unsafe extern "C" fn neighbor_alltoall_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+/// `MPI_Neighbor_alltoall_init`.
+unsafe extern "C" fn neighbor_alltoall_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoall_init_c`.
+unsafe extern "C" fn neighbor_alltoall_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv`.
+unsafe extern "C" fn neighbor_alltoallv_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv_c`.
+unsafe extern "C" fn neighbor_alltoallv_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv_init`.
+unsafe extern "C" fn neighbor_alltoallv_init_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (
+        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, info,
+        request,
+    );
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv_init_c`.
+unsafe extern "C" fn neighbor_alltoallv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (
+        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, info,
+        request,
+    );
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw`.
+unsafe extern "C" fn neighbor_alltoallw_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw_c`.
+unsafe extern "C" fn neighbor_alltoallw_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+        ],
+    };
+    let _ = (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw_init`.
+unsafe extern "C" fn neighbor_alltoallw_init_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw_init",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (
+        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, info,
+        request,
+    );
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw_init_c`.
+unsafe extern "C" fn neighbor_alltoallw_init_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (
+        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, info,
+        request,
+    );
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Open_port`.
+unsafe extern "C" fn open_port_entry(info: Info, port_name: *mut c_char) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Open_port", parameters: &["info", "port_name"] };
+    let _ = (info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Open_port(info: Info, port_name: *mut c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { open_port_entry(info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Open_port(info: Info, port_name: *mut c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { open_port_entry(info, port_name) }
+}
+
+/// `MPI_Parrived`.
+unsafe extern "C" fn parrived_entry(request: Request, partition: c_int, flag: *mut c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Parrived", parameters: &["request", "partition", "flag"] };
+    let _ = (request, partition, flag);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Parrived(request: Request, partition: c_int, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { parrived_entry(request, partition, flag) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Parrived(request: Request, partition: c_int, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { parrived_entry(request, partition, flag) }
+}
+
+/// `MPI_Pready`.
+unsafe extern "C" fn pready_entry(partition: c_int, request: Request) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Pready", parameters: &["partition", "request"] };
+    let _ = (partition, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Pready(partition: c_int, request: Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_entry(partition, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Pready(partition: c_int, request: Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_entry(partition, request) }
+}
+
+/// `MPI_Pready_list`.
+unsafe extern "C" fn pready_list_entry(
+    length: c_int,
+    array_of_partitions: *const c_int,
+    request: Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Pready_list",
+        parameters: &["length", "array_of_partitions", "request"],
+    };
+    let _ = (length, array_of_partitions, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Pready_list(
+    length: c_int,
+    array_of_partitions: *const c_int,
+    request: Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_list_entry(length, array_of_partitions, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Pready_list(
+    length: c_int,
+    array_of_partitions: *const c_int,
+    request: Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_list_entry(length, array_of_partitions, request) }
+}
+
+/// `MPI_Pready_range`.
+unsafe extern "C" fn pready_range_entry(
+    partition_low: c_int,
+    partition_high: c_int,
+    request: Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Pready_range",
+        parameters: &["partition_low", "partition_high", "request"],
+    };
+    let _ = (partition_low, partition_high, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Pready_range(
+    partition_low: c_int,
+    partition_high: c_int,
+    request: Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_range_entry(partition_low, partition_high, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Pready_range(
+    partition_low: c_int,
+    partition_high: c_int,
+    request: Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { pready_range_entry(partition_low, partition_high, request) }
+}
+
+/// `MPI_Precv_init`.
+unsafe extern "C" fn precv_init_entry(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Precv_init",
+        parameters: &[
+            "buf",
+            "partitions",
+            "count",
+            "datatype",
+            "dest",
+            "tag",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Precv_init(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { precv_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Precv_init(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { precv_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+/// `MPI_Precv_init_c`.
+unsafe extern "C" fn precv_init_c_entry(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Precv_init_c",
+        parameters: &[
+            "buf",
+            "partitions",
+            "count",
+            "datatype",
+            "dest",
+            "tag",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Precv_init_c(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { precv_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Precv_init_c(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { precv_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+/// `MPI_Psend_init`.
+unsafe extern "C" fn psend_init_entry(
+    buf: *const c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Psend_init",
+        parameters: &[
+            "buf",
+            "partitions",
+            "count",
+            "datatype",
+            "dest",
+            "tag",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Psend_init(
+    buf: *const c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { psend_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Psend_init(
+    buf: *const c_void,
+    partitions: c_int,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { psend_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+/// `MPI_Psend_init_c`.
+unsafe extern "C" fn psend_init_c_entry(
+    buf: *const c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Psend_init_c",
+        parameters: &[
+            "buf",
+            "partitions",
+            "count",
+            "datatype",
+            "dest",
+            "tag",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Psend_init_c(
+    buf: *const c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { psend_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Psend_init_c(
+    buf: *const c_void,
+    partitions: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { psend_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
+}
+
+/// `MPI_Publish_name`.
+unsafe extern "C" fn publish_name_entry(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Publish_name", parameters: &["service_name", "info", "port_name"] };
+    let _ = (service_name, info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Publish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { publish_name_entry(service_name, info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Publish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { publish_name_entry(service_name, info, port_name) }
+}
+
+/// `MPI_Put`.
+unsafe extern "C" fn put_entry(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Put",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Put(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        put_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Put(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        put_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+/// `MPI_Put_c`.
+unsafe extern "C" fn put_c_entry(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Put_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Put_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        put_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Put_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        put_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        )
+    }
+}
+
+/// `MPI_Raccumulate`.
+unsafe extern "C" fn raccumulate_entry(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Raccumulate",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "op",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        op,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Raccumulate(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        raccumulate_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Raccumulate(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        raccumulate_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Raccumulate_c`.
+unsafe extern "C" fn raccumulate_c_entry(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Raccumulate_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "op",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        op,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Raccumulate_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        raccumulate_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Raccumulate_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        raccumulate_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Register_datarep`.
+unsafe extern "C" fn register_datarep_entry(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Register_datarep",
+        parameters: &[
+            "datarep",
+            "read_conversion_fn",
+            "write_conversion_fn",
+            "dtype_file_extent_fn",
+            "extra_state",
+        ],
+    };
+    let _ = (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Register_datarep(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Register_datarep(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+/// `MPI_Register_datarep_c`.
+unsafe extern "C" fn register_datarep_c_entry(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Register_datarep_c",
+        parameters: &[
+            "datarep",
+            "read_conversion_fn",
+            "write_conversion_fn",
+            "dtype_file_extent_fn",
+            "extra_state",
+        ],
+    };
+    let _ = (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Register_datarep_c(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_c_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Register_datarep_c(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_c_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+/// `MPI_Rget`.
+unsafe extern "C" fn rget_entry(
+    origin_addr: *mut c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rget",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rget(
+    origin_addr: *mut c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rget(
+    origin_addr: *mut c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Rget_c`.
+unsafe extern "C" fn rget_c_entry(
+    origin_addr: *mut c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rget_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rget_c(
+    origin_addr: *mut c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rget_c(
+    origin_addr: *mut c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Rget_accumulate`.
+unsafe extern "C" fn rget_accumulate_entry(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: c_int,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rget_accumulate",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "result_addr",
+            "result_count",
+            "result_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "op",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        result_addr,
+        result_count,
+        result_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        op,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rget_accumulate(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: c_int,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_accumulate_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rget_accumulate(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: c_int,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_accumulate_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Rget_accumulate_c`.
+unsafe extern "C" fn rget_accumulate_c_entry(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: i64,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rget_accumulate_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "result_addr",
+            "result_count",
+            "result_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "op",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        result_addr,
+        result_count,
+        result_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        op,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rget_accumulate_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: i64,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_accumulate_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rget_accumulate_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    result_addr: *mut c_void,
+    result_count: i64,
+    result_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    op: Op,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rget_accumulate_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            result_addr,
+            result_count,
+            result_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            op,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Rput`.
+unsafe extern "C" fn rput_entry(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rput",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rput(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rput_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rput(
+    origin_addr: *const c_void,
+    origin_count: c_int,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: c_int,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rput_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Rput_c`.
+unsafe extern "C" fn rput_c_entry(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Rput_c",
+        parameters: &[
+            "origin_addr",
+            "origin_count",
+            "origin_datatype",
+            "target_rank",
+            "target_disp",
+            "target_count",
+            "target_datatype",
+            "win",
+            "request",
+        ],
+    };
+    let _ = (
+        origin_addr,
+        origin_count,
+        origin_datatype,
+        target_rank,
+        target_disp,
+        target_count,
+        target_datatype,
+        win,
+        request,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Rput_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rput_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Rput_c(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        rput_c_entry(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+            request,
+        )
+    }
+}
+
+/// `MPI_Session_attach_buffer`.
+unsafe extern "C" fn session_attach_buffer_entry(
+    session: Session,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_attach_buffer", parameters: &["session", "buffer", "size"] };
+    let _ = (session, buffer, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_attach_buffer(
+    session: Session,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_entry(session, buffer, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_attach_buffer(
+    session: Session,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_entry(session, buffer, size) }
+}
+
+/// `MPI_Session_attach_buffer_c`.
+unsafe extern "C" fn session_attach_buffer_c_entry(
+    session: Session,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_attach_buffer_c", parameters: &["session", "buffer", "size"] };
+    let _ = (session, buffer, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_attach_buffer_c(
+    session: Session,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_c_entry(session, buffer, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_attach_buffer_c(
+    session: Session,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_c_entry(session, buffer, size) }
+}
+
+/// `MPI_Session_call_errhandler`.
+unsafe extern "C" fn session_call_errhandler_entry(session: Session, errorcode: c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_call_errhandler", parameters: &["session", "errorcode"] };
+    let _ = (session, errorcode);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_call_errhandler(session: Session, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_call_errhandler_entry(session, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_call_errhandler(session: Session, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_call_errhandler_entry(session, errorcode) }
+}
+
+/// `MPI_Session_detach_buffer`.
+unsafe extern "C" fn session_detach_buffer_entry(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Session_detach_buffer",
+        parameters: &["session", "buffer_addr", "size"],
+    };
+    let _ = (session, buffer_addr, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_detach_buffer(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_entry(session, buffer_addr, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_detach_buffer(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_entry(session, buffer_addr, size) }
+}
+
+/// `MPI_Session_detach_buffer_c`.
+unsafe extern "C" fn session_detach_buffer_c_entry(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Session_detach_buffer_c",
+        parameters: &["session", "buffer_addr", "size"],
+    };
+    let _ = (session, buffer_addr, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_detach_buffer_c(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_c_entry(session, buffer_addr, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_detach_buffer_c(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_c_entry(session, buffer_addr, size) }
+}
+
+/// `MPI_Session_finalize`.
+unsafe extern "C" fn session_finalize_entry(session: *mut Session) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Session_finalize", parameters: &["session"] };
+    let _ = (session,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_finalize(session: *mut Session) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_finalize_entry(session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_finalize(session: *mut Session) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_finalize_entry(session) }
+}
+
+/// `MPI_Session_flush_buffer`.
+unsafe extern "C" fn session_flush_buffer_entry(session: Session) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Session_flush_buffer", parameters: &["session"] };
+    let _ = (session,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_flush_buffer(session: Session) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_flush_buffer_entry(session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_flush_buffer(session: Session) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_flush_buffer_entry(session) }
+}
+
+/// `MPI_Session_get_errhandler`.
+unsafe extern "C" fn session_get_errhandler_entry(
+    session: Session,
+    errhandler: *mut Errhandler,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_get_errhandler", parameters: &["session", "errhandler"] };
+    let _ = (session, errhandler);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_errhandler(
+    session: Session,
+    errhandler: *mut Errhandler,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_errhandler_entry(session, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_errhandler(
+    session: Session,
+    errhandler: *mut Errhandler,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_errhandler_entry(session, errhandler) }
+}
+
+/// `MPI_Session_get_info`.
+unsafe extern "C" fn session_get_info_entry(session: Session, info_used: *mut Info) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_get_info", parameters: &["session", "info_used"] };
+    let _ = (session, info_used);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_info(session: Session, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_info_entry(session, info_used) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_info(session: Session, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_info_entry(session, info_used) }
+}
+
+/// `MPI_Session_get_nth_pset`.
+unsafe extern "C" fn session_get_nth_pset_entry(
+    session: Session,
+    info: Info,
+    n: c_int,
+    pset_len: *mut c_int,
+    pset_name: *mut c_char,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Session_get_nth_pset",
+        parameters: &["session", "info", "n", "pset_len", "pset_name"],
+    };
+    let _ = (session, info, n, pset_len, pset_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_nth_pset(
+    session: Session,
+    info: Info,
+    n: c_int,
+    pset_len: *mut c_int,
+    pset_name: *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_nth_pset_entry(session, info, n, pset_len, pset_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_nth_pset(
+    session: Session,
+    info: Info,
+    n: c_int,
+    pset_len: *mut c_int,
+    pset_name: *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_nth_pset_entry(session, info, n, pset_len, pset_name) }
+}
+
+/// `MPI_Session_get_num_psets`.
+unsafe extern "C" fn session_get_num_psets_entry(
+    session: Session,
+    info: Info,
+    npset_names: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Session_get_num_psets",
+        parameters: &["session", "info", "npset_names"],
+    };
+    let _ = (session, info, npset_names);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_num_psets(
+    session: Session,
+    info: Info,
+    npset_names: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_num_psets_entry(session, info, npset_names) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_num_psets(
+    session: Session,
+    info: Info,
+    npset_names: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_num_psets_entry(session, info, npset_names) }
+}
+
+/// `MPI_Session_get_pset_info`.
+unsafe extern "C" fn session_get_pset_info_entry(
+    session: Session,
+    pset_name: *const c_char,
+    info: *mut Info,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_get_pset_info", parameters: &["session", "pset_name", "info"] };
+    let _ = (session, pset_name, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_pset_info(
+    session: Session,
+    pset_name: *const c_char,
+    info: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_pset_info_entry(session, pset_name, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_pset_info(
+    session: Session,
+    pset_name: *const c_char,
+    info: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_pset_info_entry(session, pset_name, info) }
+}
+
+/// `MPI_Session_iflush_buffer`.
+unsafe extern "C" fn session_iflush_buffer_entry(session: Session, request: *mut Request) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_iflush_buffer", parameters: &["session", "request"] };
+    let _ = (session, request);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_iflush_buffer(session: Session, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_iflush_buffer_entry(session, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_iflush_buffer(session: Session, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_iflush_buffer_entry(session, request) }
+}
+
+/// `MPI_Session_init`.
+unsafe extern "C" fn session_init_entry(
+    info: Info,
+    errhandler: Errhandler,
+    session: *mut Session,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_init", parameters: &["info", "errhandler", "session"] };
+    let _ = (info, errhandler, session);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_init(
+    info: Info,
+    errhandler: Errhandler,
+    session: *mut Session,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_init_entry(info, errhandler, session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_init(
+    info: Info,
+    errhandler: Errhandler,
+    session: *mut Session,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_init_entry(info, errhandler, session) }
 }

@@ -11,4013 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_Neighbor_allgather_init`.
-unsafe extern "C" fn neighbor_allgather_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgather_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgather_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgather_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_allgather_init_c`.
-unsafe extern "C" fn neighbor_allgather_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgather_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgather_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgather_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_allgatherv`.
-unsafe extern "C" fn neighbor_allgatherv_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgatherv",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_allgatherv_c`.
-unsafe extern "C" fn neighbor_allgatherv_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgatherv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_allgatherv_init`.
-unsafe extern "C" fn neighbor_allgatherv_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgatherv_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgatherv_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgatherv_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_allgatherv_init_c`.
-unsafe extern "C" fn neighbor_allgatherv_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgatherv_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgatherv_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgatherv_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoall`.
-unsafe extern "C" fn neighbor_alltoall_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoall",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-/// `MPI_Neighbor_alltoall_c`.
-unsafe extern "C" fn neighbor_alltoall_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoall_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-/// `MPI_Neighbor_alltoall_init`.
-unsafe extern "C" fn neighbor_alltoall_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoall_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoall_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoall_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoall_init_c`.
-unsafe extern "C" fn neighbor_alltoall_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoall_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoall_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoall_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallv`.
-unsafe extern "C" fn neighbor_alltoallv_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallv",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallv_c`.
-unsafe extern "C" fn neighbor_alltoallv_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallv_init`.
-unsafe extern "C" fn neighbor_alltoallv_init_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallv_init",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallv_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_init_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallv_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_init_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallv_init_c`.
-unsafe extern "C" fn neighbor_alltoallv_init_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallv_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallv_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallv_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallw`.
-unsafe extern "C" fn neighbor_alltoallw_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallw",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallw_c`.
-unsafe extern "C" fn neighbor_alltoallw_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallw_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallw_init`.
-unsafe extern "C" fn neighbor_alltoallw_init_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallw_init",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallw_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_init_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallw_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_init_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallw_init_c`.
-unsafe extern "C" fn neighbor_alltoallw_init_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallw_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallw_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallw_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Open_port`.
-unsafe extern "C" fn open_port_entry(info: Info, port_name: *mut c_char) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Open_port", parameters: &["info", "port_name"] };
-    let _ = (info, port_name);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Open_port(info: Info, port_name: *mut c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { open_port_entry(info, port_name) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Open_port(info: Info, port_name: *mut c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { open_port_entry(info, port_name) }
-}
-
-/// `MPI_Parrived`.
-unsafe extern "C" fn parrived_entry(request: Request, partition: c_int, flag: *mut c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Parrived", parameters: &["request", "partition", "flag"] };
-    let _ = (request, partition, flag);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Parrived(request: Request, partition: c_int, flag: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { parrived_entry(request, partition, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Parrived(request: Request, partition: c_int, flag: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { parrived_entry(request, partition, flag) }
-}
-
-/// `MPI_Pready`.
-unsafe extern "C" fn pready_entry(partition: c_int, request: Request) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Pready", parameters: &["partition", "request"] };
-    let _ = (partition, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Pready(partition: c_int, request: Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { pready_entry(partition, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Pready(partition: c_int, request: Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { pready_entry(partition, request) }
-}
-
-/// `MPI_Pready_list`.
-unsafe extern "C" fn pready_list_entry(
-    length: c_int,
-    array_of_partitions: *const c_int,
-    request: Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Pready_list",
-        parameters: &["length", "array_of_partitions", "request"],
-    };
-    let _ = (length, array_of_partitions, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Pready_list(
-    length: c_int,
-    array_of_partitions: *const c_int,
-    request: Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { pready_list_entry(length, array_of_partitions, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Pready_list(
-    length: c_int,
-    array_of_partitions: *const c_int,
-    request: Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { pready_list_entry(length, array_of_partitions, request) }
-}
-
-/// `MPI_Pready_range`.
-unsafe extern "C" fn pready_range_entry(
-    partition_low: c_int,
-    partition_high: c_int,
-    request: Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Pready_range",
-        parameters: &["partition_low", "partition_high", "request"],
-    };
-    let _ = (partition_low, partition_high, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Pready_range(
-    partition_low: c_int,
-    partition_high: c_int,
-    request: Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { pready_range_entry(partition_low, partition_high, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Pready_range(
-    partition_low: c_int,
-    partition_high: c_int,
-    request: Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { pready_range_entry(partition_low, partition_high, request) }
-}
-
-/// `MPI_Precv_init`.
-unsafe extern "C" fn precv_init_entry(
-    buf: *mut c_void,
-    partitions: c_int,
-    count: c_int,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Precv_init",
-        parameters: &[
-            "buf",
-            "partitions",
-            "count",
-            "datatype",
-            "dest",
-            "tag",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Precv_init(
-    buf: *mut c_void,
-    partitions: c_int,
-    count: c_int,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { precv_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Precv_init(
-    buf: *mut c_void,
-    partitions: c_int,
-    count: c_int,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { precv_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
-}
-
-/// `MPI_Precv_init_c`.
-unsafe extern "C" fn precv_init_c_entry(
-    buf: *mut c_void,
-    partitions: c_int,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Precv_init_c",
-        parameters: &[
-            "buf",
-            "partitions",
-            "count",
-            "datatype",
-            "dest",
-            "tag",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Precv_init_c(
-    buf: *mut c_void,
-    partitions: c_int,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { precv_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Precv_init_c(
-    buf: *mut c_void,
-    partitions: c_int,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { precv_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
-}
-
-/// `MPI_Psend_init`.
-unsafe extern "C" fn psend_init_entry(
-    buf: *const c_void,
-    partitions: c_int,
-    count: c_int,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Psend_init",
-        parameters: &[
-            "buf",
-            "partitions",
-            "count",
-            "datatype",
-            "dest",
-            "tag",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Psend_init(
-    buf: *const c_void,
-    partitions: c_int,
-    count: c_int,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { psend_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Psend_init(
-    buf: *const c_void,
-    partitions: c_int,
-    count: c_int,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { psend_init_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
-}
-
-/// `MPI_Psend_init_c`.
-unsafe extern "C" fn psend_init_c_entry(
-    buf: *const c_void,
-    partitions: c_int,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Psend_init_c",
-        parameters: &[
-            "buf",
-            "partitions",
-            "count",
-            "datatype",
-            "dest",
-            "tag",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (buf, partitions, count, datatype, dest, tag, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Psend_init_c(
-    buf: *const c_void,
-    partitions: c_int,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { psend_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Psend_init_c(
-    buf: *const c_void,
-    partitions: c_int,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { psend_init_c_entry(buf, partitions, count, datatype, dest, tag, comm, info, request) }
-}
-
-/// `MPI_Publish_name`.
-unsafe extern "C" fn publish_name_entry(
-    service_name: *const c_char,
-    info: Info,
-    port_name: *const c_char,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Publish_name", parameters: &["service_name", "info", "port_name"] };
-    let _ = (service_name, info, port_name);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Publish_name(
-    service_name: *const c_char,
-    info: Info,
-    port_name: *const c_char,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { publish_name_entry(service_name, info, port_name) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Publish_name(
-    service_name: *const c_char,
-    info: Info,
-    port_name: *const c_char,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { publish_name_entry(service_name, info, port_name) }
-}
-
-/// `MPI_Put`.
-unsafe extern "C" fn put_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Put",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Put(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        put_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Put(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        put_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-/// `MPI_Put_c`.
-unsafe extern "C" fn put_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Put_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Put_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        put_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Put_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        put_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-/// `MPI_Raccumulate`.
-unsafe extern "C" fn raccumulate_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Raccumulate",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Raccumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        raccumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Raccumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        raccumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Raccumulate_c`.
-unsafe extern "C" fn raccumulate_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Raccumulate_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Raccumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        raccumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Raccumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        raccumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Reduce_init`.
-unsafe extern "C" fn reduce_init_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Reduce_init",
-        parameters: &[
-            "sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "info", "request",
-        ],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Reduce_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { reduce_init_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Reduce_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { reduce_init_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
-}
-
-/// `MPI_Reduce_init_c`.
-unsafe extern "C" fn reduce_init_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Reduce_init_c",
-        parameters: &[
-            "sendbuf", "recvbuf", "count", "datatype", "op", "root", "comm", "info", "request",
-        ],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Reduce_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { reduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Reduce_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { reduce_init_c_entry(sendbuf, recvbuf, count, datatype, op, root, comm, info, request) }
-}
-
-/// `MPI_Reduce_scatter_block_init`.
-unsafe extern "C" fn reduce_scatter_block_init_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Reduce_scatter_block_init",
-        parameters: &[
-            "sendbuf",
-            "recvbuf",
-            "recvcount",
-            "datatype",
-            "op",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, recvbuf, recvcount, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Reduce_scatter_block_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        reduce_scatter_block_init_entry(
-            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Reduce_scatter_block_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        reduce_scatter_block_init_entry(
-            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Reduce_scatter_block_init_c`.
-unsafe extern "C" fn reduce_scatter_block_init_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Reduce_scatter_block_init_c",
-        parameters: &[
-            "sendbuf",
-            "recvbuf",
-            "recvcount",
-            "datatype",
-            "op",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, recvbuf, recvcount, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Reduce_scatter_block_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        reduce_scatter_block_init_c_entry(
-            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Reduce_scatter_block_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        reduce_scatter_block_init_c_entry(
-            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Reduce_scatter_init`.
-unsafe extern "C" fn reduce_scatter_init_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Reduce_scatter_init",
-        parameters: &[
-            "sendbuf",
-            "recvbuf",
-            "recvcounts",
-            "datatype",
-            "op",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, recvbuf, recvcounts, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Reduce_scatter_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        reduce_scatter_init_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Reduce_scatter_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        reduce_scatter_init_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
-    }
-}
-
-/// `MPI_Reduce_scatter_init_c`.
-unsafe extern "C" fn reduce_scatter_init_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Reduce_scatter_init_c",
-        parameters: &[
-            "sendbuf",
-            "recvbuf",
-            "recvcounts",
-            "datatype",
-            "op",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, recvbuf, recvcounts, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Reduce_scatter_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        reduce_scatter_init_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Reduce_scatter_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        reduce_scatter_init_c_entry(sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request)
-    }
-}
-
-/// `MPI_Register_datarep`.
-unsafe extern "C" fn register_datarep_entry(
-    datarep: *const c_char,
-    read_conversion_fn: *const c_void,
-    write_conversion_fn: *const c_void,
-    dtype_file_extent_fn: *const c_void,
-    extra_state: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Register_datarep",
-        parameters: &[
-            "datarep",
-            "read_conversion_fn",
-            "write_conversion_fn",
-            "dtype_file_extent_fn",
-            "extra_state",
-        ],
-    };
-    let _ = (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Register_datarep(
-    datarep: *const c_char,
-    read_conversion_fn: *const c_void,
-    write_conversion_fn: *const c_void,
-    dtype_file_extent_fn: *const c_void,
-    extra_state: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        register_datarep_entry(
-            datarep,
-            read_conversion_fn,
-            write_conversion_fn,
-            dtype_file_extent_fn,
-            extra_state,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Register_datarep(
-    datarep: *const c_char,
-    read_conversion_fn: *const c_void,
-    write_conversion_fn: *const c_void,
-    dtype_file_extent_fn: *const c_void,
-    extra_state: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        register_datarep_entry(
-            datarep,
-            read_conversion_fn,
-            write_conversion_fn,
-            dtype_file_extent_fn,
-            extra_state,
-        )
-    }
-}
-
-/// `MPI_Register_datarep_c`.
-unsafe extern "C" fn register_datarep_c_entry(
-    datarep: *const c_char,
-    read_conversion_fn: *const c_void,
-    write_conversion_fn: *const c_void,
-    dtype_file_extent_fn: *const c_void,
-    extra_state: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Register_datarep_c",
-        parameters: &[
-            "datarep",
-            "read_conversion_fn",
-            "write_conversion_fn",
-            "dtype_file_extent_fn",
-            "extra_state",
-        ],
-    };
-    let _ = (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Register_datarep_c(
-    datarep: *const c_char,
-    read_conversion_fn: *const c_void,
-    write_conversion_fn: *const c_void,
-    dtype_file_extent_fn: *const c_void,
-    extra_state: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        register_datarep_c_entry(
-            datarep,
-            read_conversion_fn,
-            write_conversion_fn,
-            dtype_file_extent_fn,
-            extra_state,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Register_datarep_c(
-    datarep: *const c_char,
-    read_conversion_fn: *const c_void,
-    write_conversion_fn: *const c_void,
-    dtype_file_extent_fn: *const c_void,
-    extra_state: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        register_datarep_c_entry(
-            datarep,
-            read_conversion_fn,
-            write_conversion_fn,
-            dtype_file_extent_fn,
-            extra_state,
-        )
-    }
-}
-
-/// `MPI_Rget`.
-unsafe extern "C" fn rget_entry(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rget",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rget(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rget(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Rget_c`.
-unsafe extern "C" fn rget_c_entry(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rget_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rget_c(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rget_c(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Rget_accumulate`.
-unsafe extern "C" fn rget_accumulate_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rget_accumulate",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "result_addr",
-            "result_count",
-            "result_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rget_accumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_accumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rget_accumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_accumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Rget_accumulate_c`.
-unsafe extern "C" fn rget_accumulate_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rget_accumulate_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "result_addr",
-            "result_count",
-            "result_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rget_accumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_accumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rget_accumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_accumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Rput`.
-unsafe extern "C" fn rput_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rput",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rput(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rput_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rput(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rput_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Rput_c`.
-unsafe extern "C" fn rput_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rput_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rput_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rput_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rput_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rput_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Scan_init`.
-unsafe extern "C" fn scan_init_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Scan_init",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Scan_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { scan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Scan_init(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { scan_init_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-/// `MPI_Scan_init_c`.
-unsafe extern "C" fn scan_init_c_entry(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Scan_init_c",
-        parameters: &["sendbuf", "recvbuf", "count", "datatype", "op", "comm", "info", "request"],
-    };
-    let _ = (sendbuf, recvbuf, count, datatype, op, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Scan_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { scan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Scan_init_c(
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    op: Op,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { scan_init_c_entry(sendbuf, recvbuf, count, datatype, op, comm, info, request) }
-}
-
-/// `MPI_Scatter_init`.
-unsafe extern "C" fn scatter_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Scatter_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Scatter_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        scatter_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Scatter_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        scatter_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Scatter_init_c`.
-unsafe extern "C" fn scatter_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Scatter_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Scatter_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        scatter_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Scatter_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        scatter_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Scatterv_init`.
-unsafe extern "C" fn scatterv_init_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    displs: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Scatterv_init",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "displs",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Scatterv_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    displs: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        scatterv_init_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Scatterv_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    displs: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        scatterv_init_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Scatterv_init_c`.
-unsafe extern "C" fn scatterv_init_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    displs: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Scatterv_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "displs",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "root",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Scatterv_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    displs: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        scatterv_init_c_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Scatterv_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    displs: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    root: c_int,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        scatterv_init_c_entry(
-            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Session_attach_buffer`.
-unsafe extern "C" fn session_attach_buffer_entry(
-    session: Session,
-    buffer: *mut c_void,
-    size: c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Session_attach_buffer", parameters: &["session", "buffer", "size"] };
-    let _ = (session, buffer, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_attach_buffer(
-    session: Session,
-    buffer: *mut c_void,
-    size: c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_attach_buffer_entry(session, buffer, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_attach_buffer(
-    session: Session,
-    buffer: *mut c_void,
-    size: c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_attach_buffer_entry(session, buffer, size) }
-}
-
-/// `MPI_Session_attach_buffer_c`.
-unsafe extern "C" fn session_attach_buffer_c_entry(
-    session: Session,
-    buffer: *mut c_void,
-    size: i64,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Session_attach_buffer_c", parameters: &["session", "buffer", "size"] };
-    let _ = (session, buffer, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_attach_buffer_c(
-    session: Session,
-    buffer: *mut c_void,
-    size: i64,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_attach_buffer_c_entry(session, buffer, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_attach_buffer_c(
-    session: Session,
-    buffer: *mut c_void,
-    size: i64,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_attach_buffer_c_entry(session, buffer, size) }
-}
-
-/// `MPI_Session_call_errhandler`.
-unsafe extern "C" fn session_call_errhandler_entry(session: Session, errorcode: c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Session_call_errhandler", parameters: &["session", "errorcode"] };
-    let _ = (session, errorcode);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_call_errhandler(session: Session, errorcode: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_call_errhandler_entry(session, errorcode) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_call_errhandler(session: Session, errorcode: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_call_errhandler_entry(session, errorcode) }
-}
-
-/// `MPI_Session_detach_buffer`.
-unsafe extern "C" fn session_detach_buffer_entry(
-    session: Session,
-    buffer_addr: *mut c_void,
-    size: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Session_detach_buffer",
-        parameters: &["session", "buffer_addr", "size"],
-    };
-    let _ = (session, buffer_addr, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_detach_buffer(
-    session: Session,
-    buffer_addr: *mut c_void,
-    size: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_detach_buffer_entry(session, buffer_addr, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_detach_buffer(
-    session: Session,
-    buffer_addr: *mut c_void,
-    size: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_detach_buffer_entry(session, buffer_addr, size) }
-}
-
-/// `MPI_Session_detach_buffer_c`.
-unsafe extern "C" fn session_detach_buffer_c_entry(
-    session: Session,
-    buffer_addr: *mut c_void,
-    size: *mut i64,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Session_detach_buffer_c",
-        parameters: &["session", "buffer_addr", "size"],
-    };
-    let _ = (session, buffer_addr, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_detach_buffer_c(
-    session: Session,
-    buffer_addr: *mut c_void,
-    size: *mut i64,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_detach_buffer_c_entry(session, buffer_addr, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_detach_buffer_c(
-    session: Session,
-    buffer_addr: *mut c_void,
-    size: *mut i64,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_detach_buffer_c_entry(session, buffer_addr, size) }
-}
-
-/// `MPI_Session_finalize`.
-unsafe extern "C" fn session_finalize_entry(session: *mut Session) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Session_finalize", parameters: &["session"] };
-    let _ = (session,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_finalize(session: *mut Session) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_finalize_entry(session) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_finalize(session: *mut Session) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_finalize_entry(session) }
-}
-
-/// `MPI_Session_flush_buffer`.
-unsafe extern "C" fn session_flush_buffer_entry(session: Session) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Session_flush_buffer", parameters: &["session"] };
-    let _ = (session,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_flush_buffer(session: Session) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_flush_buffer_entry(session) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_flush_buffer(session: Session) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_flush_buffer_entry(session) }
-}
-
-/// `MPI_Session_get_errhandler`.
-unsafe extern "C" fn session_get_errhandler_entry(
-    session: Session,
-    errhandler: *mut Errhandler,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Session_get_errhandler", parameters: &["session", "errhandler"] };
-    let _ = (session, errhandler);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_get_errhandler(
-    session: Session,
-    errhandler: *mut Errhandler,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_get_errhandler_entry(session, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_get_errhandler(
-    session: Session,
-    errhandler: *mut Errhandler,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_get_errhandler_entry(session, errhandler) }
-}
-
-/// `MPI_Session_get_info`.
-unsafe extern "C" fn session_get_info_entry(session: Session, info_used: *mut Info) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Session_get_info", parameters: &["session", "info_used"] };
-    let _ = (session, info_used);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_get_info(session: Session, info_used: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_get_info_entry(session, info_used) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_get_info(session: Session, info_used: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_get_info_entry(session, info_used) }
-}
-
-/// `MPI_Session_get_nth_pset`.
-unsafe extern "C" fn session_get_nth_pset_entry(
-    session: Session,
-    info: Info,
-    n: c_int,
-    pset_len: *mut c_int,
-    pset_name: *mut c_char,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Session_get_nth_pset",
-        parameters: &["session", "info", "n", "pset_len", "pset_name"],
-    };
-    let _ = (session, info, n, pset_len, pset_name);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_get_nth_pset(
-    session: Session,
-    info: Info,
-    n: c_int,
-    pset_len: *mut c_int,
-    pset_name: *mut c_char,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_get_nth_pset_entry(session, info, n, pset_len, pset_name) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_get_nth_pset(
-    session: Session,
-    info: Info,
-    n: c_int,
-    pset_len: *mut c_int,
-    pset_name: *mut c_char,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_get_nth_pset_entry(session, info, n, pset_len, pset_name) }
-}
-
-/// `MPI_Session_get_num_psets`.
-unsafe extern "C" fn session_get_num_psets_entry(
-    session: Session,
-    info: Info,
-    npset_names: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Session_get_num_psets",
-        parameters: &["session", "info", "npset_names"],
-    };
-    let _ = (session, info, npset_names);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_get_num_psets(
-    session: Session,
-    info: Info,
-    npset_names: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_get_num_psets_entry(session, info, npset_names) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_get_num_psets(
-    session: Session,
-    info: Info,
-    npset_names: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_get_num_psets_entry(session, info, npset_names) }
-}
-
-/// `MPI_Session_get_pset_info`.
-unsafe extern "C" fn session_get_pset_info_entry(
-    session: Session,
-    pset_name: *const c_char,
-    info: *mut Info,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Session_get_pset_info", parameters: &["session", "pset_name", "info"] };
-    let _ = (session, pset_name, info);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_get_pset_info(
-    session: Session,
-    pset_name: *const c_char,
-    info: *mut Info,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_get_pset_info_entry(session, pset_name, info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_get_pset_info(
-    session: Session,
-    pset_name: *const c_char,
-    info: *mut Info,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_get_pset_info_entry(session, pset_name, info) }
-}
-
-/// `MPI_Session_iflush_buffer`.
-unsafe extern "C" fn session_iflush_buffer_entry(session: Session, request: *mut Request) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Session_iflush_buffer", parameters: &["session", "request"] };
-    let _ = (session, request);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_iflush_buffer(session: Session, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_iflush_buffer_entry(session, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_iflush_buffer(session: Session, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_iflush_buffer_entry(session, request) }
-}
-
-/// `MPI_Session_init`.
-unsafe extern "C" fn session_init_entry(
-    info: Info,
-    errhandler: Errhandler,
-    session: *mut Session,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Session_init", parameters: &["info", "errhandler", "session"] };
-    let _ = (info, errhandler, session);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Session_init(
-    info: Info,
-    errhandler: Errhandler,
-    session: *mut Session,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_init_entry(info, errhandler, session) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Session_init(
-    info: Info,
-    errhandler: Errhandler,
-    session: *mut Session,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { session_init_entry(info, errhandler, session) }
-}
-
 /// `MPI_Session_set_errhandler`.
 unsafe extern "C" fn session_set_errhandler_entry(
     session: Session,
@@ -4907,4 +900,1915 @@ unsafe extern "C" fn MPI_Win_set_name(win: Win, win_name: *const c_char) -> c_in
 unsafe extern "C" fn PMPI_Win_set_name(win: Win, win_name: *const c_char) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { win_set_name_entry(win, win_name) }
+}
+
+/// `MPI_Win_shared_query`.
+unsafe extern "C" fn win_shared_query_entry(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut c_int,
+    baseptr: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_shared_query",
+        parameters: &["win", "rank", "size", "disp_unit", "baseptr"],
+    };
+    let _ = (win, rank, size, disp_unit, baseptr);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_shared_query(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut c_int,
+    baseptr: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_shared_query_entry(win, rank, size, disp_unit, baseptr) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_shared_query(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut c_int,
+    baseptr: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_shared_query_entry(win, rank, size, disp_unit, baseptr) }
+}
+
+/// `MPI_Win_shared_query_c`.
+unsafe extern "C" fn win_shared_query_c_entry(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut isize,
+    baseptr: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_shared_query_c",
+        parameters: &["win", "rank", "size", "disp_unit", "baseptr"],
+    };
+    let _ = (win, rank, size, disp_unit, baseptr);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_shared_query_c(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut isize,
+    baseptr: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_shared_query_c_entry(win, rank, size, disp_unit, baseptr) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_shared_query_c(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut isize,
+    baseptr: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_shared_query_c_entry(win, rank, size, disp_unit, baseptr) }
+}
+
+/// `MPI_Win_start`.
+unsafe extern "C" fn win_start_entry(group: Group, assert: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_start", parameters: &["group", "assert", "win"] };
+    let _ = (group, assert, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_start(group: Group, assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_start_entry(group, assert, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_start(group: Group, assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_start_entry(group, assert, win) }
+}
+
+/// `MPI_Win_sync`.
+unsafe extern "C" fn win_sync_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_sync", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_sync(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_sync_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_sync(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_sync_entry(win) }
+}
+
+/// `MPI_Win_test`.
+unsafe extern "C" fn win_test_entry(win: Win, flag: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_test", parameters: &["win", "flag"] };
+    let _ = (win, flag);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_test(win: Win, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_test_entry(win, flag) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_test(win: Win, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_test_entry(win, flag) }
+}
+
+/// `MPI_Win_unlock`.
+unsafe extern "C" fn win_unlock_entry(rank: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_unlock", parameters: &["rank", "win"] };
+    let _ = (rank, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_unlock(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_unlock_entry(rank, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_unlock(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_unlock_entry(rank, win) }
+}
+
+/// `MPI_Win_unlock_all`.
+unsafe extern "C" fn win_unlock_all_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_unlock_all", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_unlock_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_unlock_all_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_unlock_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_unlock_all_entry(win) }
+}
+
+/// `MPI_Win_wait`.
+unsafe extern "C" fn win_wait_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_wait", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_wait(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_wait_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_wait(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_wait_entry(win) }
+}
+
+/// `MPI_T_category_changed`.
+unsafe extern "C" fn t_category_changed_entry(update_number: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_category_changed", parameters: &["update_number"] };
+    let _ = (update_number,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_changed(update_number: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_changed_entry(update_number) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_changed(update_number: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_changed_entry(update_number) }
+}
+
+/// `MPI_T_category_get_categories`.
+unsafe extern "C" fn t_category_get_categories_entry(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_category_get_categories",
+        parameters: &["cat_index", "len", "indices"],
+    };
+    let _ = (cat_index, len, indices);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_categories(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_categories_entry(cat_index, len, indices) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_categories(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_categories_entry(cat_index, len, indices) }
+}
+
+/// `MPI_T_category_get_cvars`.
+unsafe extern "C" fn t_category_get_cvars_entry(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_category_get_cvars", parameters: &["cat_index", "len", "indices"] };
+    let _ = (cat_index, len, indices);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_cvars(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_cvars_entry(cat_index, len, indices) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_cvars(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_cvars_entry(cat_index, len, indices) }
+}
+
+/// `MPI_T_category_get_events`.
+unsafe extern "C" fn t_category_get_events_entry(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_category_get_events", parameters: &["cat_index", "len", "indices"] };
+    let _ = (cat_index, len, indices);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_events(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_events_entry(cat_index, len, indices) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_events(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_events_entry(cat_index, len, indices) }
+}
+
+/// `MPI_T_category_get_index`.
+unsafe extern "C" fn t_category_get_index_entry(
+    name: *const c_char,
+    cat_index: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_category_get_index", parameters: &["name", "cat_index"] };
+    let _ = (name, cat_index);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_index(name: *const c_char, cat_index: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_index_entry(name, cat_index) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_index(
+    name: *const c_char,
+    cat_index: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_index_entry(name, cat_index) }
+}
+
+/// `MPI_T_category_get_info`.
+unsafe extern "C" fn t_category_get_info_entry(
+    cat_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    num_cvars: *mut c_int,
+    num_pvars: *mut c_int,
+    num_categories: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_category_get_info",
+        parameters: &[
+            "cat_index",
+            "name",
+            "name_len",
+            "desc",
+            "desc_len",
+            "num_cvars",
+            "num_pvars",
+            "num_categories",
+        ],
+    };
+    let _ = (cat_index, name, name_len, desc, desc_len, num_cvars, num_pvars, num_categories);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_info(
+    cat_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    num_cvars: *mut c_int,
+    num_pvars: *mut c_int,
+    num_categories: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_category_get_info_entry(
+            cat_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            num_cvars,
+            num_pvars,
+            num_categories,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_info(
+    cat_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    num_cvars: *mut c_int,
+    num_pvars: *mut c_int,
+    num_categories: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_category_get_info_entry(
+            cat_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            num_cvars,
+            num_pvars,
+            num_categories,
+        )
+    }
+}
+
+/// `MPI_T_category_get_num`.
+unsafe extern "C" fn t_category_get_num_entry(num_cat: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_category_get_num", parameters: &["num_cat"] };
+    let _ = (num_cat,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_num(num_cat: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_num_entry(num_cat) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_num(num_cat: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_num_entry(num_cat) }
+}
+
+/// `MPI_T_category_get_num_events`.
+unsafe extern "C" fn t_category_get_num_events_entry(
+    cat_index: c_int,
+    num_events: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_category_get_num_events", parameters: &["cat_index", "num_events"] };
+    let _ = (cat_index, num_events);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_num_events(
+    cat_index: c_int,
+    num_events: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_num_events_entry(cat_index, num_events) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_num_events(
+    cat_index: c_int,
+    num_events: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_num_events_entry(cat_index, num_events) }
+}
+
+/// `MPI_T_category_get_pvars`.
+unsafe extern "C" fn t_category_get_pvars_entry(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_category_get_pvars", parameters: &["cat_index", "len", "indices"] };
+    let _ = (cat_index, len, indices);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_pvars(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_pvars_entry(cat_index, len, indices) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_pvars(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_pvars_entry(cat_index, len, indices) }
+}
+
+/// `MPI_T_cvar_get_index`.
+unsafe extern "C" fn t_cvar_get_index_entry(name: *const c_char, cvar_index: *mut c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_cvar_get_index", parameters: &["name", "cvar_index"] };
+    let _ = (name, cvar_index);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_get_index(name: *const c_char, cvar_index: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_get_index_entry(name, cvar_index) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_get_index(name: *const c_char, cvar_index: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_get_index_entry(name, cvar_index) }
+}
+
+/// `MPI_T_cvar_get_info`.
+unsafe extern "C" fn t_cvar_get_info_entry(
+    cvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    scope: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_cvar_get_info",
+        parameters: &[
+            "cvar_index",
+            "name",
+            "name_len",
+            "verbosity",
+            "datatype",
+            "enumtype",
+            "desc",
+            "desc_len",
+            "bind",
+            "scope",
+        ],
+    };
+    let _ =
+        (cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len, bind, scope);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_get_info(
+    cvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    scope: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_cvar_get_info_entry(
+            cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len, bind, scope,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_get_info(
+    cvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    scope: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_cvar_get_info_entry(
+            cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len, bind, scope,
+        )
+    }
+}
+
+/// `MPI_T_cvar_get_num`.
+unsafe extern "C" fn t_cvar_get_num_entry(num_cvar: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_cvar_get_num", parameters: &["num_cvar"] };
+    let _ = (num_cvar,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_get_num(num_cvar: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_get_num_entry(num_cvar) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_get_num(num_cvar: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_get_num_entry(num_cvar) }
+}
+
+/// `MPI_T_cvar_handle_alloc`.
+unsafe extern "C" fn t_cvar_handle_alloc_entry(
+    cvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_cvar_handle_alloc",
+        parameters: &["cvar_index", "obj_handle", "handle", "count"],
+    };
+    let _ = (cvar_index, obj_handle, handle, count);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_handle_alloc(
+    cvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_handle_alloc_entry(cvar_index, obj_handle, handle, count) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_handle_alloc(
+    cvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_handle_alloc_entry(cvar_index, obj_handle, handle, count) }
+}
+
+/// `MPI_T_cvar_handle_free`.
+unsafe extern "C" fn t_cvar_handle_free_entry(handle: *mut *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_cvar_handle_free", parameters: &["handle"] };
+    let _ = (handle,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_handle_free(handle: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_handle_free_entry(handle) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_handle_free(handle: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_handle_free_entry(handle) }
+}
+
+/// `MPI_T_cvar_read`.
+unsafe extern "C" fn t_cvar_read_entry(handle: *mut c_void, buf: *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_cvar_read", parameters: &["handle", "buf"] };
+    let _ = (handle, buf);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_read(handle: *mut c_void, buf: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_read_entry(handle, buf) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_read(handle: *mut c_void, buf: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_read_entry(handle, buf) }
+}
+
+/// `MPI_T_cvar_write`.
+unsafe extern "C" fn t_cvar_write_entry(handle: *mut c_void, buf: *const c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_cvar_write", parameters: &["handle", "buf"] };
+    let _ = (handle, buf);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_write(handle: *mut c_void, buf: *const c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_write_entry(handle, buf) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_write(handle: *mut c_void, buf: *const c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_write_entry(handle, buf) }
+}
+
+/// `MPI_T_enum_get_info`.
+unsafe extern "C" fn t_enum_get_info_entry(
+    enumtype: *mut c_void,
+    num: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_enum_get_info", parameters: &["enumtype", "num", "name", "name_len"] };
+    let _ = (enumtype, num, name, name_len);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_enum_get_info(
+    enumtype: *mut c_void,
+    num: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_enum_get_info_entry(enumtype, num, name, name_len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_enum_get_info(
+    enumtype: *mut c_void,
+    num: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_enum_get_info_entry(enumtype, num, name, name_len) }
+}
+
+/// `MPI_T_enum_get_item`.
+unsafe extern "C" fn t_enum_get_item_entry(
+    enumtype: *mut c_void,
+    indx: c_int,
+    value: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_enum_get_item",
+        parameters: &["enumtype", "indx", "value", "name", "name_len"],
+    };
+    let _ = (enumtype, indx, value, name, name_len);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_enum_get_item(
+    enumtype: *mut c_void,
+    indx: c_int,
+    value: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_enum_get_item_entry(enumtype, indx, value, name, name_len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_enum_get_item(
+    enumtype: *mut c_void,
+    indx: c_int,
+    value: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_enum_get_item_entry(enumtype, indx, value, name, name_len) }
+}
+
+/// `MPI_T_event_callback_get_info`.
+unsafe extern "C" fn t_event_callback_get_info_entry(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info_used: *mut Info,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_callback_get_info",
+        parameters: &["event_registration", "cb_safety", "info_used"],
+    };
+    let _ = (event_registration, cb_safety, info_used);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_callback_get_info(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info_used: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_callback_get_info_entry(event_registration, cb_safety, info_used) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_callback_get_info(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info_used: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_callback_get_info_entry(event_registration, cb_safety, info_used) }
+}
+
+/// `MPI_T_event_callback_set_info`.
+unsafe extern "C" fn t_event_callback_set_info_entry(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_callback_set_info",
+        parameters: &["event_registration", "cb_safety", "info"],
+    };
+    let _ = (event_registration, cb_safety, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_callback_set_info(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_callback_set_info_entry(event_registration, cb_safety, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_callback_set_info(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_callback_set_info_entry(event_registration, cb_safety, info) }
+}
+
+/// `MPI_T_event_copy`.
+unsafe extern "C" fn t_event_copy_entry(event_instance: *mut c_void, buffer: *mut c_void) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_event_copy", parameters: &["event_instance", "buffer"] };
+    let _ = (event_instance, buffer);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_copy(event_instance: *mut c_void, buffer: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_copy_entry(event_instance, buffer) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_copy(event_instance: *mut c_void, buffer: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_copy_entry(event_instance, buffer) }
+}
+
+/// `MPI_T_event_get_index`.
+unsafe extern "C" fn t_event_get_index_entry(
+    name: *const c_char,
+    event_index: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_event_get_index", parameters: &["name", "event_index"] };
+    let _ = (name, event_index);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_get_index(name: *const c_char, event_index: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_index_entry(name, event_index) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_get_index(name: *const c_char, event_index: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_index_entry(name, event_index) }
+}
+
+/// `MPI_T_event_get_info`.
+unsafe extern "C" fn t_event_get_info_entry(
+    event_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    array_of_datatypes: *mut Datatype,
+    array_of_displacements: *mut isize,
+    num_elements: *mut c_int,
+    enumtype: *mut *mut c_void,
+    info: *mut Info,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_get_info",
+        parameters: &[
+            "event_index",
+            "name",
+            "name_len",
+            "verbosity",
+            "array_of_datatypes",
+            "array_of_displacements",
+            "num_elements",
+            "enumtype",
+            "info",
+            "desc",
+            "desc_len",
+            "bind",
+        ],
+    };
+    let _ = (
+        event_index,
+        name,
+        name_len,
+        verbosity,
+        array_of_datatypes,
+        array_of_displacements,
+        num_elements,
+        enumtype,
+        info,
+        desc,
+        desc_len,
+        bind,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_get_info(
+    event_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    array_of_datatypes: *mut Datatype,
+    array_of_displacements: *mut isize,
+    num_elements: *mut c_int,
+    enumtype: *mut *mut c_void,
+    info: *mut Info,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_event_get_info_entry(
+            event_index,
+            name,
+            name_len,
+            verbosity,
+            array_of_datatypes,
+            array_of_displacements,
+            num_elements,
+            enumtype,
+            info,
+            desc,
+            desc_len,
+            bind,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_get_info(
+    event_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    array_of_datatypes: *mut Datatype,
+    array_of_displacements: *mut isize,
+    num_elements: *mut c_int,
+    enumtype: *mut *mut c_void,
+    info: *mut Info,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_event_get_info_entry(
+            event_index,
+            name,
+            name_len,
+            verbosity,
+            array_of_datatypes,
+            array_of_displacements,
+            num_elements,
+            enumtype,
+            info,
+            desc,
+            desc_len,
+            bind,
+        )
+    }
+}
+
+/// `MPI_T_event_get_num`.
+unsafe extern "C" fn t_event_get_num_entry(num_events: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_event_get_num", parameters: &["num_events"] };
+    let _ = (num_events,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_get_num(num_events: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_num_entry(num_events) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_get_num(num_events: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_num_entry(num_events) }
+}
+
+/// `MPI_T_event_get_source`.
+unsafe extern "C" fn t_event_get_source_entry(
+    event_instance: *mut c_void,
+    source_index: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_event_get_source", parameters: &["event_instance", "source_index"] };
+    let _ = (event_instance, source_index);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_get_source(
+    event_instance: *mut c_void,
+    source_index: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_source_entry(event_instance, source_index) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_get_source(
+    event_instance: *mut c_void,
+    source_index: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_source_entry(event_instance, source_index) }
+}
+
+/// `MPI_T_event_get_timestamp`.
+unsafe extern "C" fn t_event_get_timestamp_entry(
+    event_instance: *mut c_void,
+    event_timestamp: *mut i64,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_get_timestamp",
+        parameters: &["event_instance", "event_timestamp"],
+    };
+    let _ = (event_instance, event_timestamp);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_get_timestamp(
+    event_instance: *mut c_void,
+    event_timestamp: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_timestamp_entry(event_instance, event_timestamp) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_get_timestamp(
+    event_instance: *mut c_void,
+    event_timestamp: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_timestamp_entry(event_instance, event_timestamp) }
+}
+
+/// `MPI_T_event_handle_alloc`.
+unsafe extern "C" fn t_event_handle_alloc_entry(
+    event_index: c_int,
+    obj_handle: *mut c_void,
+    info: Info,
+    event_registration: *mut *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_handle_alloc",
+        parameters: &["event_index", "obj_handle", "info", "event_registration"],
+    };
+    let _ = (event_index, obj_handle, info, event_registration);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_handle_alloc(
+    event_index: c_int,
+    obj_handle: *mut c_void,
+    info: Info,
+    event_registration: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_alloc_entry(event_index, obj_handle, info, event_registration) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_handle_alloc(
+    event_index: c_int,
+    obj_handle: *mut c_void,
+    info: Info,
+    event_registration: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_alloc_entry(event_index, obj_handle, info, event_registration) }
+}
+
+/// `MPI_T_event_handle_free`.
+unsafe extern "C" fn t_event_handle_free_entry(
+    event_registration: *mut c_void,
+    user_data: *mut c_void,
+    free_cb_function: *const c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_handle_free",
+        parameters: &["event_registration", "user_data", "free_cb_function"],
+    };
+    let _ = (event_registration, user_data, free_cb_function);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_handle_free(
+    event_registration: *mut c_void,
+    user_data: *mut c_void,
+    free_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_free_entry(event_registration, user_data, free_cb_function) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_handle_free(
+    event_registration: *mut c_void,
+    user_data: *mut c_void,
+    free_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_free_entry(event_registration, user_data, free_cb_function) }
+}
+
+/// `MPI_T_event_handle_get_info`.
+unsafe extern "C" fn t_event_handle_get_info_entry(
+    event_registration: *mut c_void,
+    info_used: *mut Info,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_handle_get_info",
+        parameters: &["event_registration", "info_used"],
+    };
+    let _ = (event_registration, info_used);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_handle_get_info(
+    event_registration: *mut c_void,
+    info_used: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_get_info_entry(event_registration, info_used) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_handle_get_info(
+    event_registration: *mut c_void,
+    info_used: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_get_info_entry(event_registration, info_used) }
+}
+
+/// `MPI_T_event_handle_set_info`.
+unsafe extern "C" fn t_event_handle_set_info_entry(
+    event_registration: *mut c_void,
+    info: Info,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_event_handle_set_info", parameters: &["event_registration", "info"] };
+    let _ = (event_registration, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_handle_set_info(
+    event_registration: *mut c_void,
+    info: Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_set_info_entry(event_registration, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_handle_set_info(
+    event_registration: *mut c_void,
+    info: Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_set_info_entry(event_registration, info) }
+}
+
+/// `MPI_T_event_read`.
+unsafe extern "C" fn t_event_read_entry(
+    event_instance: *mut c_void,
+    element_index: c_int,
+    buffer: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_read",
+        parameters: &["event_instance", "element_index", "buffer"],
+    };
+    let _ = (event_instance, element_index, buffer);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_read(
+    event_instance: *mut c_void,
+    element_index: c_int,
+    buffer: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_read_entry(event_instance, element_index, buffer) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_read(
+    event_instance: *mut c_void,
+    element_index: c_int,
+    buffer: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_read_entry(event_instance, element_index, buffer) }
+}
+
+/// `MPI_T_event_register_callback`.
+unsafe extern "C" fn t_event_register_callback_entry(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+    user_data: *mut c_void,
+    event_cb_function: *const c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_register_callback",
+        parameters: &["event_registration", "cb_safety", "info", "user_data", "event_cb_function"],
+    };
+    let _ = (event_registration, cb_safety, info, user_data, event_cb_function);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_register_callback(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+    user_data: *mut c_void,
+    event_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_event_register_callback_entry(
+            event_registration,
+            cb_safety,
+            info,
+            user_data,
+            event_cb_function,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_register_callback(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+    user_data: *mut c_void,
+    event_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_event_register_callback_entry(
+            event_registration,
+            cb_safety,
+            info,
+            user_data,
+            event_cb_function,
+        )
+    }
+}
+
+/// `MPI_T_event_set_dropped_handler`.
+unsafe extern "C" fn t_event_set_dropped_handler_entry(
+    event_registration: *mut c_void,
+    dropped_cb_function: *const c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_set_dropped_handler",
+        parameters: &["event_registration", "dropped_cb_function"],
+    };
+    let _ = (event_registration, dropped_cb_function);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_set_dropped_handler(
+    event_registration: *mut c_void,
+    dropped_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_set_dropped_handler_entry(event_registration, dropped_cb_function) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_set_dropped_handler(
+    event_registration: *mut c_void,
+    dropped_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_set_dropped_handler_entry(event_registration, dropped_cb_function) }
+}
+
+/// `MPI_T_finalize`.
+unsafe extern "C" fn t_finalize_entry() -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_finalize", parameters: &[] };
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_finalize() -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_finalize_entry() }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_finalize() -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_finalize_entry() }
+}
+
+/// `MPI_T_init_thread`.
+unsafe extern "C" fn t_init_thread_entry(required: c_int, provided: *mut c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_init_thread", parameters: &["required", "provided"] };
+    let _ = (required, provided);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_init_thread(required: c_int, provided: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_init_thread_entry(required, provided) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_init_thread(required: c_int, provided: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_init_thread_entry(required, provided) }
+}
+
+/// `MPI_T_pvar_get_index`.
+unsafe extern "C" fn t_pvar_get_index_entry(
+    name: *const c_char,
+    var_class: c_int,
+    pvar_index: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_pvar_get_index", parameters: &["name", "var_class", "pvar_index"] };
+    let _ = (name, var_class, pvar_index);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_get_index(
+    name: *const c_char,
+    var_class: c_int,
+    pvar_index: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_get_index_entry(name, var_class, pvar_index) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_get_index(
+    name: *const c_char,
+    var_class: c_int,
+    pvar_index: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_get_index_entry(name, var_class, pvar_index) }
+}
+
+/// `MPI_T_pvar_get_info`.
+unsafe extern "C" fn t_pvar_get_info_entry(
+    pvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    var_class: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    readonly: *mut c_int,
+    continuous: *mut c_int,
+    atomic: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_pvar_get_info",
+        parameters: &[
+            "pvar_index",
+            "name",
+            "name_len",
+            "verbosity",
+            "var_class",
+            "datatype",
+            "enumtype",
+            "desc",
+            "desc_len",
+            "bind",
+            "readonly",
+            "continuous",
+            "atomic",
+        ],
+    };
+    let _ = (
+        pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len, bind,
+        readonly, continuous, atomic,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_get_info(
+    pvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    var_class: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    readonly: *mut c_int,
+    continuous: *mut c_int,
+    atomic: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_pvar_get_info_entry(
+            pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len,
+            bind, readonly, continuous, atomic,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_get_info(
+    pvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    var_class: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    readonly: *mut c_int,
+    continuous: *mut c_int,
+    atomic: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_pvar_get_info_entry(
+            pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len,
+            bind, readonly, continuous, atomic,
+        )
+    }
+}
+
+/// `MPI_T_pvar_get_num`.
+unsafe extern "C" fn t_pvar_get_num_entry(num_pvar: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_get_num", parameters: &["num_pvar"] };
+    let _ = (num_pvar,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_get_num(num_pvar: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_get_num_entry(num_pvar) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_get_num(num_pvar: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_get_num_entry(num_pvar) }
+}
+
+/// `MPI_T_pvar_handle_alloc`.
+unsafe extern "C" fn t_pvar_handle_alloc_entry(
+    session: *mut c_void,
+    pvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_pvar_handle_alloc",
+        parameters: &["session", "pvar_index", "obj_handle", "handle", "count"],
+    };
+    let _ = (session, pvar_index, obj_handle, handle, count);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_handle_alloc(
+    session: *mut c_void,
+    pvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_handle_alloc_entry(session, pvar_index, obj_handle, handle, count) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_handle_alloc(
+    session: *mut c_void,
+    pvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_handle_alloc_entry(session, pvar_index, obj_handle, handle, count) }
+}
+
+/// `MPI_T_pvar_handle_free`.
+unsafe extern "C" fn t_pvar_handle_free_entry(
+    session: *mut c_void,
+    handle: *mut *mut c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_pvar_handle_free", parameters: &["session", "handle"] };
+    let _ = (session, handle);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_handle_free(
+    session: *mut c_void,
+    handle: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_handle_free_entry(session, handle) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_handle_free(
+    session: *mut c_void,
+    handle: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_handle_free_entry(session, handle) }
+}
+
+/// `MPI_T_pvar_read`.
+unsafe extern "C" fn t_pvar_read_entry(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_pvar_read", parameters: &["session", "handle", "buf"] };
+    let _ = (session, handle, buf);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_read(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_read_entry(session, handle, buf) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_read(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_read_entry(session, handle, buf) }
+}
+
+/// `MPI_T_pvar_readreset`.
+unsafe extern "C" fn t_pvar_readreset_entry(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_pvar_readreset", parameters: &["session", "handle", "buf"] };
+    let _ = (session, handle, buf);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_readreset(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_readreset_entry(session, handle, buf) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_readreset(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_readreset_entry(session, handle, buf) }
+}
+
+/// `MPI_T_pvar_reset`.
+unsafe extern "C" fn t_pvar_reset_entry(session: *mut c_void, handle: *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_reset", parameters: &["session", "handle"] };
+    let _ = (session, handle);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_reset(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_reset_entry(session, handle) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_reset(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_reset_entry(session, handle) }
+}
+
+/// `MPI_T_pvar_session_create`.
+unsafe extern "C" fn t_pvar_session_create_entry(session: *mut *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_session_create", parameters: &["session"] };
+    let _ = (session,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_session_create(session: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_session_create_entry(session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_session_create(session: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_session_create_entry(session) }
+}
+
+/// `MPI_T_pvar_session_free`.
+unsafe extern "C" fn t_pvar_session_free_entry(session: *mut *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_session_free", parameters: &["session"] };
+    let _ = (session,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_session_free(session: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_session_free_entry(session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_session_free(session: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_session_free_entry(session) }
+}
+
+/// `MPI_T_pvar_start`.
+unsafe extern "C" fn t_pvar_start_entry(session: *mut c_void, handle: *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_start", parameters: &["session", "handle"] };
+    let _ = (session, handle);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_start(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_start_entry(session, handle) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_start(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_start_entry(session, handle) }
+}
+
+/// `MPI_T_pvar_stop`.
+unsafe extern "C" fn t_pvar_stop_entry(session: *mut c_void, handle: *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_stop", parameters: &["session", "handle"] };
+    let _ = (session, handle);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_stop(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_stop_entry(session, handle) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_stop(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_stop_entry(session, handle) }
+}
+
+/// `MPI_T_pvar_write`.
+unsafe extern "C" fn t_pvar_write_entry(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *const c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_pvar_write", parameters: &["session", "handle", "buf"] };
+    let _ = (session, handle, buf);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_write(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_write_entry(session, handle, buf) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_write(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_write_entry(session, handle, buf) }
+}
+
+/// `MPI_T_source_get_info`.
+unsafe extern "C" fn t_source_get_info_entry(
+    source_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    ordering: *mut c_int,
+    ticks_per_second: *mut i64,
+    max_ticks: *mut i64,
+    info: *mut Info,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_source_get_info",
+        parameters: &[
+            "source_index",
+            "name",
+            "name_len",
+            "desc",
+            "desc_len",
+            "ordering",
+            "ticks_per_second",
+            "max_ticks",
+            "info",
+        ],
+    };
+    let _ =
+        (source_index, name, name_len, desc, desc_len, ordering, ticks_per_second, max_ticks, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_source_get_info(
+    source_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    ordering: *mut c_int,
+    ticks_per_second: *mut i64,
+    max_ticks: *mut i64,
+    info: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_source_get_info_entry(
+            source_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            ordering,
+            ticks_per_second,
+            max_ticks,
+            info,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_source_get_info(
+    source_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    ordering: *mut c_int,
+    ticks_per_second: *mut i64,
+    max_ticks: *mut i64,
+    info: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_source_get_info_entry(
+            source_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            ordering,
+            ticks_per_second,
+            max_ticks,
+            info,
+        )
+    }
+}
+
+/// `MPI_T_source_get_num`.
+unsafe extern "C" fn t_source_get_num_entry(num_sources: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_source_get_num", parameters: &["num_sources"] };
+    let _ = (num_sources,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_source_get_num(num_sources: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_source_get_num_entry(num_sources) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_source_get_num(num_sources: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_source_get_num_entry(num_sources) }
+}
+
+/// `MPI_T_source_get_timestamp`.
+unsafe extern "C" fn t_source_get_timestamp_entry(
+    source_index: c_int,
+    timestamp: *mut i64,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_source_get_timestamp", parameters: &["source_index", "timestamp"] };
+    let _ = (source_index, timestamp);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_source_get_timestamp(source_index: c_int, timestamp: *mut i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_source_get_timestamp_entry(source_index, timestamp) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_source_get_timestamp(
+    source_index: c_int,
+    timestamp: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_source_get_timestamp_entry(source_index, timestamp) }
 }

@@ -14,8 +14,8 @@ use crate::operation::Operation;
 
 /// One collective operation underway on one process.
 ///
-/// Call [`Execution::start`] once, then [`Execution::advance`] until it returns true (messages
-/// must make progress in between), then [`Execution::outcome`].
+/// Call [`Execution::start`], then [`Execution::advance`] until it returns true (messages must make
+/// progress in between), then [`Execution::outcome`]; after that it can be started again.
 ///
 /// When something fails the remaining steps are carried out all the same, so that the error of
 /// one process does not leave the others waiting; the first error is what is told at the end.
@@ -25,9 +25,9 @@ pub(crate) struct Execution<P> {
     memories: Memories,
     /// How elements are combined, and their type, if the operation is a reduction.
     combination: Option<(Rc<Operation>, Arc<Datatype>)>,
-    /// Copied when all rounds are done: from memory of ours into the program's.
-    /// Boxed, as it is rare, and executions are moved a few times.
-    unpacking: Option<Box<(Buffer, Buffer)>>,
+    /// What is copied between the program's memory and ours before the first round or after the
+    /// last one. Boxed, as it is rare, and executions are moved a few times.
+    repacking: Option<Box<Repacking>>,
     tag: i32,
     /// The round that is underway.
     round: usize,
@@ -38,22 +38,32 @@ pub(crate) struct Execution<P> {
     error: Option<Error>,
 }
 
+/// A copy between two buffers at one end of an execution.
+#[derive(Debug)]
+pub(crate) struct Repacking {
+    pub(crate) when: End,
+    pub(crate) from: Buffer,
+    pub(crate) into: Buffer,
+}
+
+/// The two ends of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    BeforeFirstRound,
+    AfterLastRound,
+}
+
 impl<P: Copy> Execution<P> {
     /// Ready to start. `pending` is an empty list, handed in so that its memory can be used again
     /// (see [`Execution::into_pending`]).
-    pub(crate) fn new(
-        schedule: Rc<Schedule>,
-        memories: Memories,
-        tag: i32,
-        pending: Vec<P>,
-    ) -> Self {
+    pub(crate) fn new(schedule: Rc<Schedule>, memories: Memories, pending: Vec<P>) -> Self {
         debug_assert!(pending.is_empty());
         Self {
             schedule,
             memories,
             combination: None,
-            unpacking: None,
-            tag,
+            repacking: None,
+            tag: 0,
             round: 0,
             pending,
             completed: 0,
@@ -67,14 +77,17 @@ impl<P: Copy> Execution<P> {
         self
     }
 
-    /// At the end `from` is copied to `into`.
-    pub(crate) fn unpacking(mut self, from: Buffer, into: Buffer) -> Self {
-        self.unpacking = Some(Box::new((from, into)));
+    /// At one end something is copied.
+    pub(crate) fn repacking(mut self, repacking: Repacking) -> Self {
+        self.repacking = Some(Box::new(repacking));
         self
     }
 
-    /// Posts the messages of the first round.
-    pub(crate) fn start<C: Channel<Pending = P>>(&mut self, channel: &C) {
+    /// Posts the messages of the first round, under a tag that is the same on all members.
+    pub(crate) fn start<C: Channel<Pending = P>>(&mut self, channel: &C, tag: i32) {
+        self.tag = tag;
+        self.round = 0;
+        self.repack(End::BeforeFirstRound);
         self.post(channel);
     }
 
@@ -96,12 +109,18 @@ impl<P: Copy> Execution<P> {
             self.round += 1;
             self.post(channel);
         }
-        if let Some(buffers) = self.unpacking.take()
-            && self.error.is_none()
-        {
-            buffers.0.copy_to(&buffers.1);
+        if self.error.is_none() {
+            self.repack(End::AfterLastRound);
         }
         true
+    }
+
+    fn repack(&self, end: End) {
+        if let Some(repacking) = &self.repacking
+            && repacking.when == end
+        {
+            repacking.from.copy_to(&repacking.into);
+        }
     }
 
     /// How it went: the first error, if there was one.

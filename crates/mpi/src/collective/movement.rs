@@ -1,15 +1,17 @@
-//! Executions of the collectives that move data and combine nothing.
+//! The collective operations that move data and combine nothing.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
+use base::Result;
 use collectives::{Input, Member, Schedule};
 use datatype::Datatype;
-use engine::RequestId;
 use memory::Buffer;
 
 use super::blocks::{Blocks, Memories};
 use super::cache::ScheduleKey;
-use super::execution::Execution;
+use super::execution::{End, Execution, Repacking};
+use super::{Collective, check_root};
 use crate::communicator::Communicator;
 
 /// Equal blocks, one for each process of a communicator.
@@ -33,39 +35,48 @@ impl EqualBlocks {
     }
 }
 
-pub(super) fn barrier(communicator: &Communicator) -> Execution<RequestId> {
+/// `MPI_Barrier` (section 6.3).
+pub fn barrier(communicator: &Rc<Communicator>) -> Collective {
     let memories =
         Memories { send: Blocks::Absent, receive: Blocks::Absent, scratch: Blocks::Absent };
     prepare(communicator, ScheduleKey::Barrier, memories)
 }
 
-pub(super) fn bcast(
-    communicator: &Communicator,
-    root: u32,
-    buffer: Buffer,
-) -> Execution<RequestId> {
+/// `MPI_Bcast` (section 6.4): the root's data, everywhere.
+///
+/// # Errors
+/// `Root` if there is no such rank; so for all operations with a root.
+pub fn bcast(communicator: &Rc<Communicator>, root: u32, buffer: Buffer) -> Result<Collective> {
+    check_root(communicator, root)?;
     let bytes = buffer.len();
     let key = ScheduleKey::Bcast { root, bytes };
-    let is_root = communicator.rank() == root;
     let in_parts = || moves_parts(&communicator.cache.schedule(member(communicator), key), bytes);
     if buffer.is_contiguous() || !in_parts() {
-        return prepare(communicator, key, receive_only(Blocks::bytes(buffer)));
+        return Ok(prepare(communicator, key, receive_only(Blocks::bytes(buffer))));
     }
     let packed = Buffer::of_scratch(&communicator.cache.scratch(bytes), 0, bytes);
-    if is_root {
-        buffer.copy_to(&packed);
-    }
-    let execution = prepare(communicator, key, receive_only(Blocks::bytes(packed.clone())));
-    if is_root { execution } else { execution.unpacking(packed, buffer) }
+    let repacking = match communicator.rank() == root {
+        true => Repacking { when: End::BeforeFirstRound, from: buffer, into: packed.clone() },
+        false => Repacking { when: End::AfterLastRound, from: packed.clone(), into: buffer },
+    };
+    let mut prepared = prepare(communicator, key, receive_only(Blocks::bytes(packed)));
+    prepared.execution = prepared.execution.repacking(repacking);
+    Ok(prepared)
 }
 
-/// `send` is none at a root that works in place, `receive` is none on all others.
-pub(super) fn gather(
-    communicator: &Communicator,
+/// `MPI_Gather` (section 6.5). `send` is none at a root that works in place; `receive` is none on
+/// all others. If somebody sends more than there is room for, the operation ends with an error of
+/// the class `Truncate`; so for all that follow.
+///
+/// # Errors
+/// As for [`bcast`].
+pub fn gather(
+    communicator: &Rc<Communicator>,
     root: u32,
     send: Option<Buffer>,
     receive: Option<EqualBlocks>,
-) -> Execution<RequestId> {
+) -> Result<Collective> {
+    check_root(communicator, root)?;
     let input = input_of(&send);
     let sent_bytes = send.as_ref().map_or(0, Buffer::len);
     let block_bytes = receive.as_ref().map_or(sent_bytes, EqualBlocks::block_bytes);
@@ -75,32 +86,41 @@ pub(super) fn gather(
         receive: receive.map_or(Blocks::Absent, EqualBlocks::into_blocks),
         scratch: packed_scratch(communicator, key, block_bytes),
     };
-    prepare(communicator, key, memories)
+    Ok(prepare(communicator, key, memories))
 }
 
-/// As [`gather`], with blocks of any shape.
-pub(super) fn gatherv(
-    communicator: &Communicator,
+/// `MPI_Gatherv` (section 6.5): as [`gather`], with one buffer for each rank.
+///
+/// # Errors
+/// As for [`bcast`].
+pub fn gatherv(
+    communicator: &Rc<Communicator>,
     root: u32,
     send: Option<Buffer>,
     receive: Option<Vec<Buffer>>,
-) -> Execution<RequestId> {
+) -> Result<Collective> {
+    check_root(communicator, root)?;
     let key = ScheduleKey::Gatherv { root, input: input_of(&send) };
     let memories = Memories {
         send: send.map_or(Blocks::Absent, Blocks::single),
         receive: receive.map_or(Blocks::Absent, Blocks::Each),
         scratch: Blocks::Absent,
     };
-    prepare(communicator, key, memories)
+    Ok(prepare(communicator, key, memories))
 }
 
-/// `send` is none on all but the root, `receive` is none at a root that works in place.
-pub(super) fn scatter(
-    communicator: &Communicator,
+/// `MPI_Scatter` (section 6.6). `send` is none on all but the root; `receive` is none at a root
+/// that works in place.
+///
+/// # Errors
+/// As for [`bcast`].
+pub fn scatter(
+    communicator: &Rc<Communicator>,
     root: u32,
     send: Option<EqualBlocks>,
     receive: Option<Buffer>,
-) -> Execution<RequestId> {
+) -> Result<Collective> {
+    check_root(communicator, root)?;
     let input = input_of(&receive);
     let received_bytes = receive.as_ref().map_or(0, Buffer::len);
     let block_bytes = send.as_ref().map_or(received_bytes, EqualBlocks::block_bytes);
@@ -110,30 +130,35 @@ pub(super) fn scatter(
         receive: receive.map_or(Blocks::Absent, Blocks::single),
         scratch: packed_scratch(communicator, key, block_bytes),
     };
-    prepare(communicator, key, memories)
+    Ok(prepare(communicator, key, memories))
 }
 
-/// As [`scatter`], with blocks of any shape.
-pub(super) fn scatterv(
-    communicator: &Communicator,
+/// `MPI_Scatterv` (section 6.6): as [`scatter`], with one buffer for each rank.
+///
+/// # Errors
+/// As for [`bcast`].
+pub fn scatterv(
+    communicator: &Rc<Communicator>,
     root: u32,
     send: Option<Vec<Buffer>>,
     receive: Option<Buffer>,
-) -> Execution<RequestId> {
+) -> Result<Collective> {
+    check_root(communicator, root)?;
     let key = ScheduleKey::Scatterv { root, input: input_of(&receive) };
     let memories = Memories {
         send: send.map_or(Blocks::Absent, Blocks::Each),
         receive: receive.map_or(Blocks::Absent, Blocks::single),
         scratch: Blocks::Absent,
     };
-    prepare(communicator, key, memories)
+    Ok(prepare(communicator, key, memories))
 }
 
-pub(super) fn allgather(
-    communicator: &Communicator,
+/// `MPI_Allgather` (section 6.7). `send` is none for a process that works in place.
+pub fn allgather(
+    communicator: &Rc<Communicator>,
     send: Option<Buffer>,
     receive: EqualBlocks,
-) -> Execution<RequestId> {
+) -> Collective {
     let block_bytes = receive.block_bytes();
     let key = ScheduleKey::Allgather { block_bytes, input: input_of(&send) };
     let memories = Memories {
@@ -144,11 +169,12 @@ pub(super) fn allgather(
     prepare(communicator, key, memories)
 }
 
-pub(super) fn allgatherv(
-    communicator: &Communicator,
+/// `MPI_Allgatherv` (section 6.7), with one buffer for each rank.
+pub fn allgatherv(
+    communicator: &Rc<Communicator>,
     send: Option<Buffer>,
     receive: Vec<Buffer>,
-) -> Execution<RequestId> {
+) -> Collective {
     let total_bytes = receive.iter().map(Buffer::len).sum();
     let key = ScheduleKey::Allgatherv { total_bytes, input: input_of(&send) };
     let memories = Memories {
@@ -159,11 +185,12 @@ pub(super) fn allgatherv(
     prepare(communicator, key, memories)
 }
 
-pub(super) fn alltoall(
-    communicator: &Communicator,
+/// `MPI_Alltoall` (section 6.8). `send` is none for a process that works in place.
+pub fn alltoall(
+    communicator: &Rc<Communicator>,
     send: Option<EqualBlocks>,
     receive: EqualBlocks,
-) -> Execution<RequestId> {
+) -> Collective {
     let block_bytes = receive.block_bytes();
     let key = ScheduleKey::Alltoall { block_bytes, input: input_of(&send) };
     let memories = Memories {
@@ -174,11 +201,12 @@ pub(super) fn alltoall(
     prepare(communicator, key, memories)
 }
 
-pub(super) fn alltoallv(
-    communicator: &Communicator,
+/// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), with one buffer for each rank.
+pub fn alltoallv(
+    communicator: &Rc<Communicator>,
     send: Option<Vec<Buffer>>,
     receive: Vec<Buffer>,
-) -> Execution<RequestId> {
+) -> Collective {
     let key = ScheduleKey::Alltoallv { input: input_of(&send) };
     let scratch_blocks = communicator.cache.schedule(member(communicator), key).scratch_blocks();
     let scratch = match scratch_blocks {
@@ -196,10 +224,10 @@ pub(super) fn alltoallv(
 
 /// An allgather in place over packed blocks, for purposes of our own.
 pub(super) fn allgather_packed(
-    communicator: &Communicator,
+    communicator: &Rc<Communicator>,
     buffer: Buffer,
     block_bytes: usize,
-) -> Execution<RequestId> {
+) -> Collective {
     let key = ScheduleKey::Allgather { block_bytes, input: Input::InPlace };
     let scratch = packed_scratch(communicator, key, block_bytes);
     let receive = Blocks::Bytes { buffer, unit: block_bytes };
@@ -216,13 +244,13 @@ pub(super) fn member(communicator: &Communicator) -> Member {
 }
 
 pub(super) fn prepare(
-    communicator: &Communicator,
+    communicator: &Rc<Communicator>,
     key: ScheduleKey,
     memories: Memories,
-) -> Execution<RequestId> {
+) -> Collective {
     let schedule = communicator.cache.schedule(member(communicator), key);
     let pending = communicator.cache.take_pending();
-    Execution::new(schedule, memories, communicator.take_tag(), pending)
+    Collective::new(communicator, Execution::new(schedule, memories, pending))
 }
 
 pub(super) fn input_of<T>(buffer: &Option<T>) -> Input {

@@ -1,4 +1,4 @@
-//! Executions of the collectives that combine data.
+//! The collective operations that combine data.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use base::Result;
 use collectives::{Operands, Schedule};
 use datatype::Datatype;
-use engine::RequestId;
 use memory::Buffer;
 
 use super::blocks::{Blocks, Memories, element_room, elements_in};
 use super::cache::ScheduleKey;
 use super::execution::Execution;
 use super::movement::{input_of, member};
+use super::{Collective, check_root};
 use crate::communicator::Communicator;
 use crate::operation::Operation;
 
@@ -40,78 +40,104 @@ impl Reduction {
     }
 }
 
-pub(super) fn reduce(
-    communicator: &Communicator,
+/// `MPI_Reduce` (section 6.9.1) of `count` elements.
+///
+/// # Errors
+/// `Op` if the operation is not defined for the datatype, so for all reductions; `Root` if there is
+/// no such rank.
+pub fn reduce(
+    communicator: &Rc<Communicator>,
     root: u32,
     count: usize,
     reduction: Reduction,
-) -> Result<Execution<RequestId>> {
+) -> Result<Collective> {
+    check_root(communicator, root)?;
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(communicator, ScheduleKey::Reduce { root, operands, input }, reduction)
 }
 
-pub(super) fn allreduce(
-    communicator: &Communicator,
+/// `MPI_Allreduce` (section 6.9.6) of `count` elements.
+///
+/// # Errors
+/// As for [`reduce`].
+pub fn allreduce(
+    communicator: &Rc<Communicator>,
     count: usize,
     reduction: Reduction,
-) -> Result<Execution<RequestId>> {
+) -> Result<Collective> {
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(communicator, ScheduleKey::Allreduce { operands, input }, reduction)
 }
 
-pub(super) fn reduce_scatter_block(
-    communicator: &Communicator,
+/// `MPI_Reduce_scatter_block` (section 6.10.1): each process gets `count` elements.
+///
+/// # Errors
+/// As for [`reduce`].
+pub fn reduce_scatter_block(
+    communicator: &Rc<Communicator>,
     count: usize,
     reduction: Reduction,
-) -> Result<Execution<RequestId>> {
+) -> Result<Collective> {
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(communicator, ScheduleKey::ReduceScatterBlock { operands, input }, reduction)
 }
 
-/// The schedule depends on all counts, so it is made anew each time.
-pub(super) fn reduce_scatter(
-    communicator: &Communicator,
+/// `MPI_Reduce_scatter` (section 6.10.2): rank `i` gets `counts[i]` elements. The schedule depends
+/// on all counts, so it is made anew each time.
+///
+/// # Errors
+/// As for [`reduce`].
+pub fn reduce_scatter(
+    communicator: &Rc<Communicator>,
     counts: &[usize],
     reduction: Reduction,
-) -> Result<Execution<RequestId>> {
+) -> Result<Collective> {
     let operands = reduction.operands(counts.iter().sum());
     let input = input_of(&reduction.send);
     let schedule = collectives::reduce_scatter(member(communicator), counts, operands, input);
     execute(communicator, Rc::new(schedule), reduction)
 }
 
-pub(super) fn scan(
-    communicator: &Communicator,
+/// `MPI_Scan` (section 6.11.1) of `count` elements.
+///
+/// # Errors
+/// As for [`reduce`].
+pub fn scan(
+    communicator: &Rc<Communicator>,
     count: usize,
     reduction: Reduction,
-) -> Result<Execution<RequestId>> {
+) -> Result<Collective> {
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(communicator, ScheduleKey::Scan { operands, input }, reduction)
 }
 
-pub(super) fn exscan(
-    communicator: &Communicator,
+/// `MPI_Exscan` (section 6.11.2) of `count` elements; rank 0 gets nothing.
+///
+/// # Errors
+/// As for [`reduce`].
+pub fn exscan(
+    communicator: &Rc<Communicator>,
     count: usize,
     reduction: Reduction,
-) -> Result<Execution<RequestId>> {
+) -> Result<Collective> {
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(communicator, ScheduleKey::Exscan { operands, input }, reduction)
 }
 
 fn prepare(
-    communicator: &Communicator,
+    communicator: &Rc<Communicator>,
     key: ScheduleKey,
     reduction: Reduction,
-) -> Result<Execution<RequestId>> {
+) -> Result<Collective> {
     let schedule = communicator.cache.schedule(member(communicator), key);
     execute(communicator, schedule, reduction)
 }
 
 fn execute(
-    communicator: &Communicator,
+    communicator: &Rc<Communicator>,
     schedule: Rc<Schedule>,
     reduction: Reduction,
-) -> Result<Execution<RequestId>> {
+) -> Result<Collective> {
     let Reduction { send, receive, datatype, operation } = reduction;
     operation.check(&datatype)?;
     let elements = |buffer| Blocks::of_elements(buffer, &datatype, 1);
@@ -128,6 +154,6 @@ fn execute(
         },
     };
     let pending = communicator.cache.take_pending();
-    let execution = Execution::new(schedule, memories, communicator.take_tag(), pending);
-    Ok(execution.reducing(operation, datatype))
+    let execution = Execution::new(schedule, memories, pending);
+    Ok(Collective::new(communicator, execution.reducing(operation, datatype)))
 }

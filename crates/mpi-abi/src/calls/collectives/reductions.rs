@@ -1,11 +1,12 @@
-//! Blocking collective operations that combine data (sections 6.9 to 6.11 of the standard).
+//! Collective operations that combine data: from arguments to what is ready to run (sections 6.9 to
+//! 6.11 of the standard).
 
 use std::ffi::c_void;
 use std::rc::Rc;
 
 use base::ErrorClass;
 use memory::Buffer;
-use mpi::collective::Reduction;
+use mpi::collective::{self, Collective, Reduction};
 use mpi::operation::Operation;
 
 use super::refuse_in_place;
@@ -82,8 +83,8 @@ pub fn reduce(
     datatype: TypeArgument,
     op: KnownOperation,
     root: u32,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
+    comm: &KnownCommunicator,
+) -> Outcome<Collective> {
     let datatype = datatype.committed(call)?;
     let arguments = if comm.rank() == root {
         reduction(sendbuf, count, recvbuf, count, datatype, &op)?
@@ -93,7 +94,7 @@ pub fn reduce(
         let operation = checked(&op, &datatype)?;
         Reduction { send, receive: None, datatype: datatype.object, operation }
     };
-    Ok(call.library.process.reduce(&comm, root, count, arguments)?)
+    Ok(collective::reduce(comm, root, count, arguments)?)
 }
 
 pub fn allreduce(
@@ -103,11 +104,11 @@ pub fn allreduce(
     count: usize,
     datatype: TypeArgument,
     op: KnownOperation,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
+    comm: &KnownCommunicator,
+) -> Outcome<Collective> {
     let datatype = datatype.committed(call)?;
     let arguments = reduction(sendbuf, count, recvbuf, count, datatype, &op)?;
-    Ok(call.library.process.allreduce(&comm, count, arguments)?)
+    Ok(collective::allreduce(comm, count, arguments)?)
 }
 
 pub fn reduce_scatter_block(
@@ -117,13 +118,13 @@ pub fn reduce_scatter_block(
     recvcount: i64,
     datatype: TypeArgument,
     op: KnownOperation,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
+    comm: &KnownCommunicator,
+) -> Outcome<Collective> {
     let count = call.count(3, recvcount)?;
     let datatype = datatype.committed(call)?;
     let total = count.saturating_mul(comm.size() as usize);
     let arguments = reduction(sendbuf, total, recvbuf, count, datatype, &op)?;
-    Ok(call.library.process.reduce_scatter_block(&comm, count, arguments)?)
+    Ok(collective::reduce_scatter_block(comm, count, arguments)?)
 }
 
 pub fn reduce_scatter(
@@ -133,15 +134,15 @@ pub fn reduce_scatter(
     recvcounts: Integers,
     datatype: TypeArgument,
     op: KnownOperation,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
+    comm: &KnownCommunicator,
+) -> Outcome<Collective> {
     // SAFETY: the program vouches for a count for each process.
     let counts = unsafe { recvcounts.read_counts(comm.size() as usize) }?;
     let datatype = datatype.committed(call)?;
     let total = counts.iter().fold(0_usize, |sum, count| sum.saturating_add(*count));
     let own = counts[comm.rank() as usize];
     let arguments = reduction(sendbuf, total, recvbuf, own, datatype, &op)?;
-    Ok(call.library.process.reduce_scatter(&comm, &counts, arguments)?)
+    Ok(collective::reduce_scatter(comm, &counts, arguments)?)
 }
 
 pub fn scan(
@@ -151,11 +152,11 @@ pub fn scan(
     count: usize,
     datatype: TypeArgument,
     op: KnownOperation,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
+    comm: &KnownCommunicator,
+) -> Outcome<Collective> {
     let datatype = datatype.committed(call)?;
     let arguments = reduction(sendbuf, count, recvbuf, count, datatype, &op)?;
-    Ok(call.library.process.scan(&comm, count, arguments)?)
+    Ok(collective::scan(comm, count, arguments)?)
 }
 
 pub fn exscan(
@@ -165,11 +166,11 @@ pub fn exscan(
     count: usize,
     datatype: TypeArgument,
     op: KnownOperation,
-    comm: KnownCommunicator,
-) -> Outcome<()> {
+    comm: &KnownCommunicator,
+) -> Outcome<Collective> {
     let datatype = datatype.committed(call)?;
     let arguments = reduction(sendbuf, count, recvbuf, count, datatype, &op)?;
-    Ok(call.library.process.exscan(&comm, count, arguments)?)
+    Ok(collective::exscan(comm, count, arguments)?)
 }
 
 pub fn reduce_local(

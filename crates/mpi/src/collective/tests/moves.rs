@@ -142,7 +142,7 @@ proptest! {
             Elements::new(&shape(rank).datatype(), case.count, &content)
         }).collect();
         let outcomes = case.world().run(|rank, communicator| {
-            movement::bcast(communicator, case.root, memories[rank].buffer.clone())
+            movement::bcast(communicator, case.root, memories[rank].buffer.clone()).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for memory in &memories {
@@ -162,7 +162,7 @@ proptest! {
             let root = case.is_root(rank);
             let send = (!root || !case.in_place).then(|| sent[rank].buffer.clone());
             let receive = root.then(|| case.equal(case.received, &received[rank]));
-            movement::gather(communicator, case.root, send, receive)
+            movement::gather(communicator, case.root, send, receive).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         received[case.root as usize].check(&case.gathered());
@@ -179,7 +179,7 @@ proptest! {
         let outcomes = case.world().run(|rank, communicator| {
             let root = case.is_root(rank);
             let send = (!root || !case.in_place).then(|| sent[rank].buffer.clone());
-            movement::gatherv(communicator, case.root, send, root.then(|| buffers(&received)))
+            movement::gatherv(communicator, case.root, send, root.then(|| buffers(&received))).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for (peer, block) in received.iter().enumerate() {
@@ -200,7 +200,7 @@ proptest! {
             let root = case.is_root(rank);
             let send = root.then(|| case.equal(case.sent, &sent[rank]));
             let receive = (!root || !case.in_place).then(|| received[rank].buffer.clone());
-            movement::scatter(communicator, case.root, send, receive)
+            movement::scatter(communicator, case.root, send, receive).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for rank in case.ranks().filter(|rank| !case.in_place || !case.is_root(*rank)) {
@@ -220,7 +220,7 @@ proptest! {
         let outcomes = case.world().run(|rank, communicator| {
             let root = case.is_root(rank);
             let receive = (!root || !case.in_place).then(|| received[rank].buffer.clone());
-            movement::scatterv(communicator, case.root, root.then(|| buffers(&sent)), receive)
+            movement::scatterv(communicator, case.root, root.then(|| buffers(&sent)), receive).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for rank in case.ranks().filter(|rank| !case.in_place || !case.is_root(*rank)) {
@@ -324,8 +324,9 @@ fn a_large_broadcast_reaches_buffers_with_gaps_in_shares() {
             Elements::new(&datatype, count, &data(rank, 0, if rank == 3 { count } else { 0 }))
         })
         .collect();
-    let outcomes = World::new(9, false)
-        .run(|rank, communicator| movement::bcast(communicator, 3, memories[rank].buffer.clone()));
+    let outcomes = World::new(9, false).run(|rank, communicator| {
+        movement::bcast(communicator, 3, memories[rank].buffer.clone()).unwrap()
+    });
     assert!(outcomes.iter().all(Result::is_ok));
     for memory in &memories {
         memory.check(&data(3, 0, count));

@@ -11,6 +11,7 @@ use engine::{ContextSlot, Engine, Problem, Receive, RequestId, Send};
 use memory::{Buffer, Scratch};
 
 use crate::attribute::Attributes;
+use crate::collective::Collective;
 use crate::collective::blocks::{element_room, elements_in};
 use crate::collective::channel::Channel;
 use crate::collective::execution::Execution;
@@ -39,15 +40,16 @@ impl World {
     /// Carries out one operation on all processes, and tells how it went on each.
     pub(super) fn run(
         &self,
-        prepare: impl Fn(usize, &Communicator) -> Execution<RequestId>,
+        prepare: impl Fn(usize, &Rc<Communicator>) -> Collective,
     ) -> Vec<Result<()>> {
         let first = self.turn.replace(self.turn.get() + 1);
         let order: Vec<usize> = (0..self.size()).map(|i| (first + i) % self.size()).collect();
-        let mut executions: Vec<_> =
-            (0..self.size()).map(|rank| prepare(rank, &self.communicators[rank])).collect();
+        let mut executions: Vec<_> = (0..self.size())
+            .map(|rank| prepare(rank, &self.communicators[rank]).execution)
+            .collect();
         let mut waiting: Vec<usize> = Vec::new();
         for &rank in &order {
-            executions[rank].start(&self.link(rank));
+            executions[rank].start(&self.link(rank), first as i32);
             self.carry_packets(first % 2);
             waiting.push(rank);
         }

@@ -1,0 +1,110 @@
+//! Collective operations that were begun and go on while the program does something else.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use base::{Error, Result};
+use engine::RequestId;
+
+use super::{Collective, Execution, Finally, Link};
+use crate::Process;
+use crate::communicator::Communicator;
+use crate::status::Status;
+
+/// One of them: its request refers to it, and the process as long as it is not complete.
+pub struct Underway {
+    communicator: Rc<Communicator>,
+    /// Borrowed while it advances: a function of the program that combines elements may call the
+    /// library again, which then leaves this one alone.
+    execution: RefCell<Execution<RequestId>>,
+    tag: i32,
+    finally: RefCell<Option<Finally>>,
+    complete: Cell<bool>,
+    error: RefCell<Option<Error>>,
+}
+
+impl Underway {
+    pub(super) fn new(prepared: Collective, tag: i32) -> Rc<Self> {
+        Rc::new(Self {
+            communicator: prepared.communicator,
+            execution: RefCell::new(prepared.execution),
+            tag,
+            finally: RefCell::new(prepared.finally),
+            complete: Cell::new(false),
+            error: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn communicator(&self) -> &Rc<Communicator> {
+        &self.communicator
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete.get()
+    }
+
+    /// The status, when it is complete.
+    pub(crate) fn status(&self) -> Status {
+        let error = self.error.borrow().clone();
+        Status { error: error.map(Box::new), ..Status::EMPTY }
+    }
+
+    /// Goes as far as it can; whether it is complete.
+    fn advance(&self, process: &Process) -> bool {
+        if self.complete.get() {
+            return true;
+        }
+        let Ok(mut execution) = self.execution.try_borrow_mut() else { return false };
+        if !execution.advance(&Link::of(process, &self.communicator)) {
+            return false;
+        }
+        let outcome = self.conclude(process, execution.outcome());
+        self.error.replace(outcome.err());
+        self.complete.set(true);
+        true
+    }
+
+    fn conclude(&self, process: &Process, outcome: Result<()>) -> Result<()> {
+        outcome?;
+        let finally = self.finally.take();
+        finally.map_or(Ok(()), |step| step(process))
+    }
+}
+
+impl fmt::Debug for Underway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.is_complete() { "complete" } else { "underway" };
+        write!(f, "Underway({state}, tag {}, {:?})", self.tag, self.communicator)
+    }
+}
+
+impl Process {
+    /// Starts an operation that is not underway.
+    pub(crate) fn start_collective(&self, operation: &Rc<Underway>) {
+        operation.complete.set(false);
+        let link = Link::of(self, &operation.communicator);
+        operation.execution.borrow_mut().start(&link, operation.tag);
+        if !operation.advance(self) {
+            self.underway().borrow_mut().push(Rc::clone(operation));
+        }
+    }
+
+    /// Advances all operations that are underway; whether one of them was completed.
+    #[cold]
+    pub(crate) fn advance_collectives(&self) -> bool {
+        let mut completed = false;
+        let mut index = 0;
+        loop {
+            // Nothing is borrowed while an operation advances: it may begin or complete others.
+            let Some(operation) = self.underway().borrow().get(index).cloned() else { break };
+            if operation.advance(self) {
+                self.underway().borrow_mut().retain(|other| !Rc::ptr_eq(other, &operation));
+                completed = true;
+            } else {
+                index += 1;
+            }
+        }
+        completed
+    }
+}
