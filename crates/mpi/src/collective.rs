@@ -57,6 +57,7 @@ pub struct Collective {
 pub type Finally = Box<dyn FnOnce(&Process) -> Result<()>>;
 
 impl Collective {
+    #[inline(always)]
     fn new(communicator: &Rc<Communicator>, execution: Execution<RequestId>) -> Self {
         Self { communicator: Rc::clone(communicator), execution, finally: None }
     }
@@ -83,7 +84,7 @@ impl Process {
         let communicator = &prepared.communicator;
         let (link, tag) = (Link::of(self, communicator), communicator.take_tag());
         let outcome = self.carry_out(&link, tag, &mut prepared.execution);
-        communicator.cache.return_pending(prepared.execution.into_pending());
+        communicator.cache.return_pending(prepared.execution.take_pending());
         outcome?;
         prepared.finally.map_or(Ok(()), |step| step(self))
     }

@@ -55,7 +55,8 @@ pub(crate) enum End {
 
 impl<P: Copy> Execution<P> {
     /// Ready to start. `pending` is an empty list, handed in so that its memory can be used again
-    /// (see [`Execution::into_pending`]).
+    /// (see [`Execution::take_pending`]).
+    #[inline(always)]
     pub(crate) fn new(schedule: Rc<Schedule>, memories: Memories, pending: Vec<P>) -> Self {
         debug_assert!(pending.is_empty());
         Self {
@@ -72,6 +73,7 @@ impl<P: Copy> Execution<P> {
     }
 
     /// The blocks are elements that local steps combine.
+    #[inline(always)]
     pub(crate) fn reducing(mut self, operation: Rc<Operation>, datatype: Arc<Datatype>) -> Self {
         self.combination = Some((operation, datatype));
         self
@@ -129,7 +131,7 @@ impl<P: Copy> Execution<P> {
     }
 
     /// The empty list of messages, to be used for another execution.
-    pub(crate) fn into_pending(mut self) -> Vec<P> {
+    pub(crate) fn take_pending(&mut self) -> Vec<P> {
         self.pending.clear();
         std::mem::take(&mut self.pending)
     }
