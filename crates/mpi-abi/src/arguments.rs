@@ -27,6 +27,7 @@ use crate::generated::constants::{
 };
 use crate::handles::describe;
 use crate::predefined::type_of;
+use crate::report::Blamed;
 
 pub use buffers::{Elements, TypeArgument, buffer_at, check_address, is_in_place};
 pub use integers::{
@@ -88,7 +89,7 @@ impl Call {
             MPI_COMM_WORLD => Rc::clone(self.library.process.world()),
             _ => self.other_communicator(position, handle)?,
         };
-        self.blame(handle.raw());
+        self.blame(Blamed::Communicator(handle));
         Ok(Named { handle, object })
     }
 

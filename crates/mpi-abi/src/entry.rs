@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use base::ErrorClass;
 use mpi::ThreadLevel;
 
-use crate::c::{Comm, Handle};
+use crate::c::Comm;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_SUCCESS;
 use crate::library::{Library, library};
-use crate::report;
+use crate::report::{self, Blamed};
 
 /// A function of the C interface.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub struct Call {
     pub entry: &'static Entry,
     /// Where everything is.
     pub library: &'static Library,
-    /// The communicator whose error handler hears of errors; 0: none yet.
-    blamed: Cell<usize>,
+    /// Whose error handler hears of errors.
+    blamed: Cell<Blamed>,
 }
 
 /// Where the process is between start and end, and whether calls must take the lock.
@@ -66,7 +66,7 @@ pub fn enter_any_time(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome
 #[cold]
 pub fn unsupported(entry: &'static Entry, communicator: Option<Comm>) -> c_int {
     enter_any_time(entry, |call| {
-        call.blame(communicator.map_or(0, Handle::raw));
+        call.blame(communicator.map_or(Blamed::Nobody, Blamed::Communicator));
         let detail = concat!(
             "is not implemented in this version of Combray (",
             env!("CARGO_PKG_VERSION"),
@@ -78,7 +78,7 @@ pub fn unsupported(entry: &'static Entry, communicator: Option<Comm>) -> c_int {
 
 #[inline(always)]
 fn run(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
-    let call = Call { entry, library: library(), blamed: Cell::new(0) };
+    let call = Call { entry, library: library(), blamed: Cell::new(Blamed::Nobody) };
     match body(&call) {
         Ok(()) => MPI_SUCCESS,
         Err(failure) => report::fail(&call, failure),
@@ -91,7 +91,7 @@ fn admit(entry: &'static Entry, phase: u32) -> Result<Option<Guard>, c_int> {
     if phase == INITIALIZED | LOCKED {
         return Ok(Some(Guard::lock()));
     }
-    let call = Call { entry, library: library(), blamed: Cell::new(0) };
+    let call = Call { entry, library: library(), blamed: Cell::new(Blamed::Nobody) };
     let when = if phase & FINALIZED != 0 { "after MPI_Finalize" } else { "before MPI_Init" };
     let detail = format!("was called {when}, which the standard does not allow");
     let _guard = Guard::lock();
@@ -115,18 +115,18 @@ impl Drop for Guard {
 }
 
 impl Call {
-    /// Errors from here on go to the error handler of this communicator, unless another one was
-    /// named before.
+    /// Errors from here on go to the error handler of this object, unless another one was named
+    /// before.
     #[inline]
-    pub fn blame(&self, communicator: usize) {
-        if self.blamed.get() == 0 {
-            self.blamed.set(communicator);
+    pub fn blame(&self, object: Blamed) {
+        if self.blamed.get() == Blamed::Nobody {
+            self.blamed.set(object);
         }
     }
 
-    /// The communicator whose error handler hears of an error.
-    pub fn blamed(&self) -> Option<Comm> {
-        Some(Comm::from_raw(self.blamed.get())).filter(|handle| handle.raw() != 0)
+    /// Whose error handler hears of an error.
+    pub fn blamed(&self) -> Blamed {
+        self.blamed.get()
     }
 }
 

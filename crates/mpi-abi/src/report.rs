@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use mpi::error_handler::ErrorHandler;
 
-use crate::c::{Comm, Handle};
+use crate::c::{Comm, Handle, Kind};
 use crate::codes::class_of;
 use crate::entry::{Call, is_finalized};
 use crate::failure::{Failure, Reason};
@@ -15,6 +15,44 @@ use crate::generated::constants::{
 };
 use crate::handles;
 use crate::library::Library;
+
+/// Whose error handler hears of the errors of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blamed {
+    /// Nobody was named: that of `MPI_COMM_SELF` does.
+    Nobody,
+    /// A communicator.
+    Communicator(Comm),
+}
+
+impl Blamed {
+    /// How the program names it.
+    fn handle(self) -> usize {
+        match self {
+            Blamed::Nobody => MPI_COMM_SELF.raw(),
+            Blamed::Communicator(handle) => handle.raw(),
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Blamed::Nobody | Blamed::Communicator(_) => Kind::Comm,
+        }
+    }
+
+    /// Its error handler; none if it was freed meanwhile.
+    fn handler(self, library: &Library) -> Option<Rc<ErrorHandler>> {
+        match self {
+            Blamed::Nobody | Blamed::Communicator(MPI_COMM_SELF) => {
+                Some(library.process.alone().error_handler())
+            }
+            Blamed::Communicator(MPI_COMM_WORLD) => Some(library.process.world().error_handler()),
+            Blamed::Communicator(handle) => {
+                library.communicators.get(handle).map(|found| found.error_handler())
+            }
+        }
+    }
+}
 
 /// Makes an error code of a failure, and lets the error handler have it.
 #[cold]
@@ -60,22 +98,22 @@ fn said_of(subject: &str, detail: &str) -> String {
     format!("{subject}{} {detail}", if continues { "" } else { ":" })
 }
 
-/// Lets the error handler of a communicator, or of `MPI_COMM_SELF`, have an error; a handler that
-/// ends the job tells the message of the code `told`.
-pub fn raise(call: &Call, communicator: Option<Comm>, code: c_int, told: c_int) {
+/// Lets an error handler have an error; one that ends the job tells the message of the code `told`.
+pub fn raise(call: &Call, blamed: Blamed, code: c_int, told: c_int) {
     let library = call.library;
     if !library.process.is_initialized() || is_finalized() {
         // The initial error handler.
         end_job(call, told, "Before MPI_Init and after MPI_Finalize all errors are fatal.");
     }
-    let found = communicator.and_then(|handle| Some((handle, handler_of(library, handle)?)));
-    let (handle, handler) =
-        found.unwrap_or_else(|| (MPI_COMM_SELF, library.process.alone().error_handler()));
+    let (blamed, handler) = match blamed.handler(library) {
+        Some(handler) => (blamed, handler),
+        None => (Blamed::Nobody, library.process.alone().error_handler()),
+    };
     match &*handler {
         ErrorHandler::Return => {}
-        ErrorHandler::User { function, .. } => function(handle.raw() as u64, code),
-        ErrorHandler::Fatal => end_job(call, told, &fatal_reason(handle, "MPI_ERRORS_ARE_FATAL")),
-        ErrorHandler::Abort => end_job(call, told, &fatal_reason(handle, "MPI_ERRORS_ABORT")),
+        ErrorHandler::User { function, .. } => function(blamed.handle() as u64, code),
+        ErrorHandler::Fatal => end_job(call, told, &fatal_reason(blamed, "MPI_ERRORS_ARE_FATAL")),
+        ErrorHandler::Abort => end_job(call, told, &fatal_reason(blamed, "MPI_ERRORS_ABORT")),
     }
 }
 
@@ -92,18 +130,10 @@ pub fn text_of(library: &Library, code: c_int) -> Option<Rc<[u8]>> {
     Some(Rc::from(&text[..length]))
 }
 
-fn handler_of(library: &Library, handle: Comm) -> Option<Rc<ErrorHandler>> {
-    match handle {
-        MPI_COMM_WORLD => Some(library.process.world().error_handler()),
-        MPI_COMM_SELF => Some(library.process.alone().error_handler()),
-        _ => library.communicators.get(handle).map(|found| found.error_handler()),
-    }
-}
-
-fn fatal_reason(handle: Comm, handler: &str) -> String {
-    let description = handles::describe(handle.raw(), Comm::KIND);
+fn fatal_reason(blamed: Blamed, handler: &str) -> String {
+    let description = handles::describe(blamed.handle(), blamed.kind());
     let name = description.strip_prefix("is MPI_").map(|rest| format!("MPI_{rest}"));
-    let name = name.unwrap_or_else(|| "the communicator".to_owned());
+    let name = name.unwrap_or_else(|| format!("the {}", blamed.kind().noun()));
     format!("The error handler of {name} is {handler}, so the job ends.")
 }
 

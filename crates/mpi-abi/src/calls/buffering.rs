@@ -5,10 +5,11 @@ use std::ffi::c_void;
 use base::ErrorClass;
 
 use crate::arguments::{Out, OutInteger, null};
-use crate::c::{Comm, Request};
+use crate::c::Request;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_BUFFER_AUTOMATIC;
+use crate::report::Blamed;
 
 use super::requests::{Pending, PendingRequest};
 
@@ -42,7 +43,7 @@ pub fn buffer_detach(call: &Call, buffer_addr: *mut c_void, size: OutInteger) ->
 }
 
 pub fn buffer_iflush(call: &Call, request: Out<Request>) -> Outcome<()> {
-    let pending = PendingRequest { communicator: Comm(0), work: Pending::Flush };
+    let pending = PendingRequest { blamed: Blamed::Nobody, work: Pending::Flush };
     request.set(call.library.requests.insert(pending));
     Ok(())
 }

@@ -21,6 +21,7 @@ use crate::arguments::{
 use crate::c::{Datatype, Request};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
+use crate::report::Blamed;
 
 pub use reductions::reduce_local;
 
@@ -130,13 +131,15 @@ forms! {
 /// Begins an operation, and makes a request of it.
 fn begin(call: &Call, comm: &KnownCommunicator, prepared: Collective, place: Out<Request>) {
     let work = Pending::One(call.library.process.begin(prepared));
-    place.set(call.library.requests.insert(PendingRequest { communicator: comm.handle, work }));
+    let blamed = Blamed::Communicator(comm.handle);
+    place.set(call.library.requests.insert(PendingRequest { blamed, work }));
 }
 
 /// Makes a persistent request of an operation.
 fn keep(call: &Call, comm: &KnownCommunicator, prepared: Collective, place: Out<Request>) {
     let work = Pending::One(call.library.process.collective_init(prepared));
-    place.set(call.library.requests.insert(PendingRequest { communicator: comm.handle, work }));
+    let blamed = Blamed::Communicator(comm.handle);
+    place.set(call.library.requests.insert(PendingRequest { blamed, work }));
 }
 
 /// Fails for an address that is in place where that is not allowed.

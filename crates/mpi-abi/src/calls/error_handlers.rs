@@ -13,7 +13,7 @@ use crate::failure::Outcome;
 use crate::generated::constants::MPI_ERRHANDLER_NULL;
 use crate::library::CountedHandler;
 use crate::predefined::handle_of_error_handler;
-use crate::report;
+use crate::report::{self, Blamed};
 
 /// `MPI_Comm_errhandler_function` and its kin: the handle is a word.
 type HandlerInC = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
@@ -123,6 +123,6 @@ fn known_handle(call: &Call, handler: Rc<ErrorHandler>) -> Errhandler {
 }
 
 pub fn comm_call_errhandler(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> Outcome<()> {
-    report::raise(call, Some(comm.handle), errorcode, errorcode);
+    report::raise(call, Blamed::Communicator(comm.handle), errorcode, errorcode);
     Ok(())
 }

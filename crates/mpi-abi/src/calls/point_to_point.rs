@@ -13,6 +13,7 @@ use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::{MPI_MESSAGE_NO_PROC, MPI_MESSAGE_NULL};
 use crate::library::Library;
+use crate::report::Blamed;
 
 use super::requests::{Pending, PendingRequest};
 use super::statuses::{report_status, to_c};
@@ -159,7 +160,7 @@ pub fn isendrecv(
     match process.isend(&comm, SendMode::Standard, dest, sendtag, sendbuf) {
         Ok(send) => {
             let work = Pending::Both { send: Box::new(send), receive };
-            let pending = PendingRequest { communicator: comm.handle, work };
+            let pending = PendingRequest { blamed: Blamed::Communicator(comm.handle), work };
             request.set(call.library.requests.insert(pending));
             Ok(())
         }
@@ -258,11 +259,14 @@ pub fn imrecv(
     message: Out<Message>,
     request: Out<Request>,
 ) -> Outcome<()> {
-    let (work, communicator) = match take_message(call, message)? {
-        Some((taken, comm)) => (call.library.process.ireceive_message(taken, buf), comm),
-        None => (mpi::Request::OfNull, crate::c::Comm(0)),
+    let (work, blamed) = match take_message(call, message)? {
+        Some((taken, comm)) => {
+            let work = call.library.process.ireceive_message(taken, buf);
+            (work, Blamed::Communicator(comm))
+        }
+        None => (mpi::Request::OfNull, Blamed::Nobody),
     };
-    let pending = PendingRequest { communicator, work: Pending::One(work) };
+    let pending = PendingRequest { blamed, work: Pending::One(work) };
     request.set(call.library.requests.insert(pending));
     Ok(())
 }
@@ -293,7 +297,7 @@ fn take_message(call: &Call, handle: Out<Message>) -> Outcome<Option<KeptMessage
         ),
     };
     if let Some((_, communicator)) = &kept {
-        call.blame(communicator.0);
+        call.blame(Blamed::Communicator(*communicator));
     }
     handle.set(MPI_MESSAGE_NULL);
     Ok(kept)
@@ -301,7 +305,8 @@ fn take_message(call: &Call, handle: Out<Message>) -> Outcome<Option<KeptMessage
 
 #[inline(always)]
 fn hand_out(call: &Call, comm: &KnownCommunicator, work: mpi::Request, request: Out<Request>) {
-    let pending = PendingRequest { communicator: comm.handle, work: Pending::One(work) };
+    let blamed = Blamed::Communicator(comm.handle);
+    let pending = PendingRequest { blamed, work: Pending::One(work) };
     request.set(call.library.requests.insert(pending));
 }
 

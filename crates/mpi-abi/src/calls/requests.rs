@@ -10,10 +10,11 @@ use base::ErrorClass;
 use mpi::{Process, Status};
 
 use crate::arguments::{Out, OutHandles, OutStatus, invalid};
-use crate::c::{Comm, Request};
+use crate::c::Request;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_REQUEST_NULL;
+use crate::report::Blamed;
 
 use super::statuses::{report_status, to_c};
 use generalized::Generalized;
@@ -30,8 +31,8 @@ const CANCEL_ROUNDS_MAX: u32 = 16;
 /// What a request handle names.
 #[derive(Debug)]
 pub struct PendingRequest {
-    /// Whose error handler hears of errors; 0: that of `MPI_COMM_SELF`.
-    pub communicator: Comm,
+    /// Whose error handler hears of errors.
+    pub blamed: Blamed,
     /// The operation.
     pub work: Pending,
 }
@@ -255,7 +256,7 @@ fn start_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
 fn take(call: &Call, position: usize, handle: Request) -> Outcome<PendingRequest> {
     match call.library.requests.borrow_out(handle) {
         Some(pending) => {
-            call.blame(pending.communicator.0);
+            call.blame(pending.blamed);
             Ok(pending)
         }
         None => Err(unusable(call, position, handle)),
@@ -298,7 +299,7 @@ fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<(Status, 
 fn finish(call: &Call, position: usize, handle: Request) -> Outcome<Option<(Status, Request)>> {
     let process = &call.library.process;
     let found = call.library.requests.settle(handle, |pending| {
-        call.blame(pending.communicator.0);
+        call.blame(pending.blamed);
         let taken = pending.work.take_if_ready(process);
         let spent = !matches!(taken, None | Some(Taken::Status(_, true)));
         (taken, spent)

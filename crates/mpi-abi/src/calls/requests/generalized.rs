@@ -11,10 +11,11 @@ use mpi::{Source, Status};
 
 use super::{Pending, PendingRequest, unusable};
 use crate::arguments::{Callback, Out, null};
-use crate::c::{self, Comm, Request};
+use crate::c::{self, Request};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, MPI_SUCCESS};
+use crate::report::Blamed;
 
 type QueryInC = unsafe extern "C" fn(*mut c_void, *mut c::Status) -> c_int;
 type FreeInC = unsafe extern "C" fn(*mut c_void) -> c_int;
@@ -105,7 +106,7 @@ pub fn grequest_start(
         }
     };
     let work = Pending::Generalized(Rc::new(operation));
-    request.set(call.library.requests.insert(PendingRequest { communicator: Comm(0), work }));
+    request.set(call.library.requests.insert(PendingRequest { blamed: Blamed::Nobody, work }));
     Ok(())
 }
 

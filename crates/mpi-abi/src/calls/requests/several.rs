@@ -336,9 +336,8 @@ fn state(call: &Call, handle: Request) -> State {
 fn check(call: &Call, handles: &[Request]) -> Outcome<()> {
     for handle in handles {
         if *handle != MPI_REQUEST_NULL {
-            let communicator = call.library.requests.with(*handle, |pending| pending.communicator);
-            match communicator {
-                Some(communicator) => call.blame(communicator.0),
+            match call.library.requests.with(*handle, |pending| pending.blamed) {
+                Some(blamed) => call.blame(blamed),
                 None => return Err(unusable(call, POSITION, *handle)),
             }
         }
