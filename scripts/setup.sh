@@ -27,6 +27,7 @@ if [ "$task" = test ]; then
     has cmake || missing+=(cmake)
     has pkg-config || missing+=(pkg-config)
     has readelf || missing+=(binutils)
+    has valgrind || missing+=(valgrind)
 fi
 if [ ${#missing[@]} -gt 0 ]; then
     echo "Installing Debian packages: ${missing[*]}"

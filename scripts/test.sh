@@ -33,6 +33,9 @@ step install scripts/install.sh "$PWD/build/prefix"
 step installed tests/install/run
 step programs tests/run
 step mpi4py tests/mpi4py/run
+for tool in address threads memory; do
+    step "$tool" tests/checkers/run "$tool"
+done
 
 # The sum of what all runners counted: "test result: ok. 3 passed; 0 failed; 1 ignored" of cargo,
 # "3 passed, 0 failed, 1 skipped" of ours.

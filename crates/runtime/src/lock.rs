@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Condvar, Mutex};
 
 /// A lock that its holder may take again, and give up wholly for a while.
 ///
@@ -54,9 +55,9 @@ impl ReentrantLock {
     }
 
     fn acquire(&self, own: u64) {
-        let mut held = self.guard();
+        let mut held = self.held.lock();
         while *held {
-            held = self.freed.wait(held).unwrap_or_else(PoisonError::into_inner);
+            self.freed.wait(&mut held);
         }
         *held = true;
         self.holder.store(own, Ordering::Relaxed);
@@ -64,12 +65,8 @@ impl ReentrantLock {
 
     fn release(&self) {
         self.holder.store(0, Ordering::Relaxed);
-        *self.guard() = false;
+        *self.held.lock() = false;
         self.freed.notify_one();
-    }
-
-    fn guard(&self) -> MutexGuard<'_, bool> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
