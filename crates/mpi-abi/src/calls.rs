@@ -18,4 +18,5 @@ pub mod packing;
 pub mod point_to_point;
 pub mod requests;
 pub mod statuses;
+pub mod topologies;
 pub mod type_contents;

@@ -14,6 +14,7 @@ pub(crate) mod cache;
 mod channel;
 mod execution;
 mod movement;
+mod neighborhood;
 mod reduction;
 #[cfg(test)]
 mod tests;
@@ -36,9 +37,13 @@ use blocks::Blocks;
 use execution::Execution;
 
 pub(crate) use channel::Link;
+pub(crate) use movement::alltoall_packed;
 pub use movement::{
     EqualBlocks, allgather, allgatherv, alltoall, alltoallv, barrier, bcast, gather, gatherv,
     scatter, scatterv,
+};
+pub use neighborhood::{
+    neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv,
 };
 pub use reduction::{
     Reduction, allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan,

@@ -4,7 +4,7 @@
 mod context;
 mod creation;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
@@ -16,6 +16,7 @@ use crate::collective::cache::CollectiveCache;
 use crate::error_handler::ErrorHandler;
 use crate::group::{Group, GroupComparison};
 use crate::info::Info;
+use crate::topology::{Surroundings, Topology};
 
 pub(crate) use context::Purpose;
 pub use context::{ContextBlock, Contexts};
@@ -42,6 +43,8 @@ pub struct Communicator {
     error_handler: RefCell<Rc<ErrorHandler>>,
     hints: RefCell<Rc<Info>>,
     attributes: Attributes,
+    /// Set by whoever makes the communicator, before anybody else sees it.
+    surroundings: OnceCell<Rc<Surroundings>>,
     pub(crate) cache: CollectiveCache,
 }
 
@@ -100,6 +103,7 @@ impl Communicator {
             error_handler: RefCell::new(parts.error_handler),
             hints: RefCell::new(Info::new()),
             attributes: parts.attributes,
+            surroundings: OnceCell::new(),
             cache: CollectiveCache::default(),
         })
     }
@@ -221,6 +225,30 @@ impl Communicator {
     /// The attributes that the program stored on it.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
+    }
+
+    /// Its virtual topology (chapter 8 of the standard), if it has one.
+    pub fn topology(&self) -> Option<&Topology> {
+        self.surroundings().map(Surroundings::topology)
+    }
+
+    pub(crate) fn surroundings(&self) -> Option<&Surroundings> {
+        self.surroundings.get().map(|surroundings| &**surroundings)
+    }
+
+    /// Gives a new communicator its topology.
+    pub(crate) fn set_topology(&self, topology: Topology) {
+        let surroundings = Surroundings::new(topology, self.rank);
+        let fresh = self.surroundings.set(Rc::new(surroundings)).is_ok();
+        debug_assert!(fresh, "a communicator gets its topology when it is made");
+    }
+
+    /// Takes over the topology of the communicator that this one is a duplicate of.
+    pub(crate) fn share_topology(&self, original: &Self) {
+        if let Some(surroundings) = original.surroundings.get() {
+            let fresh = self.surroundings.set(Rc::clone(surroundings)).is_ok();
+            debug_assert!(fresh, "a communicator gets its topology when it is made");
+        }
     }
 
     /// The space of its point-to-point messages.

@@ -19,6 +19,7 @@ mod point_to_point;
 mod process;
 mod request;
 mod status;
+pub mod topology;
 
 pub use communicator::Communicator;
 pub use point_to_point::{Destination, Message, SendMode, Source};

@@ -83,6 +83,14 @@ impl Integers {
         self.position
     }
 
+    /// The pointer as a number, for arguments where some numbers have a meaning of their own.
+    pub fn address(&self) -> usize {
+        match self.source {
+            IntegerSource::Int(first) => first as usize,
+            IntegerSource::Large(first) => first as usize,
+        }
+    }
+
     /// The first `count` integers.
     ///
     /// # Errors
@@ -140,6 +148,30 @@ impl OutIntegers {
     /// From the argument at `position`.
     pub fn new(position: usize, place: IntegerPlace) -> Self {
         Self { position, place }
+    }
+
+    /// The pointer as a number, for arguments where some numbers have a meaning of their own.
+    pub fn address(&self) -> usize {
+        match self.place {
+            IntegerPlace::Int(first) => first as usize,
+            IntegerPlace::Large(first) => first as usize,
+        }
+    }
+
+    /// The first `count` integers as `int`, where the program has put some before.
+    ///
+    /// # Errors
+    /// `Arg` for a null pointer.
+    ///
+    /// # Safety
+    /// Unless null, the program's pointer leads to so many integers.
+    pub unsafe fn read_ints(&self, count: usize) -> Outcome<Vec<c_int>> {
+        let source = match self.place {
+            IntegerPlace::Int(first) => IntegerSource::Int(first),
+            IntegerPlace::Large(first) => IntegerSource::Large(first),
+        };
+        // SAFETY: the caller vouches for the length.
+        unsafe { Integers::new(self.position, source).read_ints(count) }
     }
 
     /// Writes all values.

@@ -4,6 +4,7 @@
 
 mod blocks;
 mod movement;
+mod neighborhoods;
 mod reductions;
 
 use std::ffi::c_void;
@@ -97,6 +98,30 @@ forms! {
         recvbuf: *mut c_void, recvcounts: Integers, rdispls: Integers, recvtype: TypeArgument
     );
     movement::alltoallw => alltoallw, ialltoallw, alltoallw_init(
+        sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers,
+        sendtypes: HandleList<Datatype>, recvbuf: *mut c_void, recvcounts: Integers,
+        rdispls: Integers, recvtypes: HandleList<Datatype>
+    );
+    neighborhoods::neighbor_allgather =>
+        neighbor_allgather, ineighbor_allgather, neighbor_allgather_init(
+        send: Elements, receive: Elements
+    );
+    neighborhoods::neighbor_allgatherv =>
+        neighbor_allgatherv, ineighbor_allgatherv, neighbor_allgatherv_init(
+        send: Elements, recvbuf: *mut c_void, recvcounts: Integers, displs: Integers,
+        recvtype: TypeArgument
+    );
+    neighborhoods::neighbor_alltoall =>
+        neighbor_alltoall, ineighbor_alltoall, neighbor_alltoall_init(
+        send: Elements, receive: Elements
+    );
+    neighborhoods::neighbor_alltoallv =>
+        neighbor_alltoallv, ineighbor_alltoallv, neighbor_alltoallv_init(
+        sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers, sendtype: TypeArgument,
+        recvbuf: *mut c_void, recvcounts: Integers, rdispls: Integers, recvtype: TypeArgument
+    );
+    neighborhoods::neighbor_alltoallw =>
+        neighbor_alltoallw, ineighbor_alltoallw, neighbor_alltoallw_init(
         sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers,
         sendtypes: HandleList<Datatype>, recvbuf: *mut c_void, recvcounts: Integers,
         rdispls: Integers, recvtypes: HandleList<Datatype>

@@ -44,7 +44,7 @@ pub fn comm_compare(
 }
 
 /// A handle for a new communicator; `MPI_COMM_NULL` for none.
-fn hand_out(call: &Call, made: Option<Rc<Communicator>>, place: Out<Comm>) -> Outcome<()> {
+pub fn hand_out(call: &Call, made: Option<Rc<Communicator>>, place: Out<Comm>) -> Outcome<()> {
     place.set(made.map_or(MPI_COMM_NULL, |made| call.library.communicators.insert(made)));
     Ok(())
 }
@@ -192,12 +192,6 @@ fn not_inter() -> Failure {
 pub fn comm_get_parent(_call: &Call, parent: Out<Comm>) -> Outcome<()> {
     // No process is spawned by another one in this version.
     parent.set(MPI_COMM_NULL);
-    Ok(())
-}
-
-pub fn topo_test(_call: &Call, _comm: KnownCommunicator, status: Out<c_int>) -> Outcome<()> {
-    // This version has no communicators with a topology.
-    status.set(MPI_UNDEFINED);
     Ok(())
 }
 

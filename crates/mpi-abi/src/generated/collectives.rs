@@ -4406,6 +4406,830 @@ unsafe extern "C" fn PMPI_Igatherv_c(
     }
 }
 
+/// `MPI_Ineighbor_allgather`.
+unsafe extern "C" fn ineighbor_allgather_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_allgather",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let request = call.out(8, request)?;
+            calls::collectives::ineighbor_allgather(call, sendbuf, recvbuf, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_allgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgather_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_allgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgather_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_allgather_c`.
+unsafe extern "C" fn ineighbor_allgather_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_allgather_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let request = call.out(8, request)?;
+            calls::collectives::ineighbor_allgather(call, sendbuf, recvbuf, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_allgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_allgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgather_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_allgatherv`.
+unsafe extern "C" fn ineighbor_allgatherv_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_allgatherv",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Int(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Int(displs));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let request = call.out(9, request)?;
+            calls::collectives::ineighbor_allgatherv(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_allgatherv_c`.
+unsafe extern "C" fn ineighbor_allgatherv_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_allgatherv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Large(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Large(displs.cast()));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let request = call.out(9, request)?;
+            calls::collectives::ineighbor_allgatherv(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_allgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_allgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_allgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoall`.
+unsafe extern "C" fn ineighbor_alltoall_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoall",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let request = call.out(8, request)?;
+            calls::collectives::ineighbor_alltoall(call, sendbuf, recvbuf, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoall_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoall_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoall_c`.
+unsafe extern "C" fn ineighbor_alltoall_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoall_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let request = call.out(8, request)?;
+            calls::collectives::ineighbor_alltoall(call, sendbuf, recvbuf, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoall_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoall_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoallv`.
+unsafe extern "C" fn ineighbor_alltoallv_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoallv",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Int(sdispls));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvcounts = Integers::new(6, IntegerSource::Int(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Int(rdispls));
+            let recvtype = TypeArgument { position: 8, handle: recvtype };
+            let request = call.out(10, request)?;
+            calls::collectives::ineighbor_alltoallv(
+                call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                recvtype, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoallv_c`.
+unsafe extern "C" fn ineighbor_alltoallv_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoallv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvcounts = Integers::new(6, IntegerSource::Large(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+            let recvtype = TypeArgument { position: 8, handle: recvtype };
+            let request = call.out(10, request)?;
+            calls::collectives::ineighbor_alltoallv(
+                call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                recvtype, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoallw`.
+unsafe extern "C" fn ineighbor_alltoallw_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoallw",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+            let sendtypes = HandleList::new(4, sendtypes);
+            let recvcounts = Integers::new(6, IntegerSource::Int(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+            let recvtypes = HandleList::new(8, recvtypes);
+            let request = call.out(10, request)?;
+            calls::collectives::ineighbor_alltoallw(
+                call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                recvtypes, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+/// `MPI_Ineighbor_alltoallw_c`.
+unsafe extern "C" fn ineighbor_alltoallw_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Ineighbor_alltoallw_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+            let sendtypes = HandleList::new(4, sendtypes);
+            let recvcounts = Integers::new(6, IntegerSource::Large(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+            let recvtypes = HandleList::new(8, recvtypes);
+            let request = call.out(10, request)?;
+            calls::collectives::ineighbor_alltoallw(
+                call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                recvtypes, comm, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Ineighbor_alltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Ineighbor_alltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        ineighbor_alltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            request,
+        )
+    }
+}
+
 /// `MPI_Ireduce`.
 unsafe extern "C" fn ireduce_entry(
     sendbuf: *const c_void,
@@ -5201,6 +6025,1604 @@ unsafe extern "C" fn PMPI_Iscatterv_c(
         iscatterv_c_entry(
             sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
             request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgather`.
+unsafe extern "C" fn neighbor_allgather_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgather",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(7, comm)?;
+        let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+        let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+        calls::collectives::neighbor_allgather(call, sendbuf, recvbuf, comm)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+/// `MPI_Neighbor_allgather_c`.
+unsafe extern "C" fn neighbor_allgather_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgather_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(7, comm)?;
+        let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+        let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+        calls::collectives::neighbor_allgather(call, sendbuf, recvbuf, comm)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgather_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+/// `MPI_Neighbor_allgather_init`.
+unsafe extern "C" fn neighbor_allgather_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgather_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let info = call.optional_info(8, info)?;
+            let request = call.out(9, request)?;
+            calls::collectives::neighbor_allgather_init(call, sendbuf, recvbuf, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgather_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgather_init_c`.
+unsafe extern "C" fn neighbor_allgather_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgather_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let info = call.optional_info(8, info)?;
+            let request = call.out(9, request)?;
+            calls::collectives::neighbor_allgather_init(call, sendbuf, recvbuf, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgather_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgather_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv`.
+unsafe extern "C" fn neighbor_allgatherv_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(8, comm)?;
+        let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+        let recvcounts = Integers::new(5, IntegerSource::Int(recvcounts));
+        let displs = Integers::new(6, IntegerSource::Int(displs));
+        let recvtype = TypeArgument { position: 7, handle: recvtype };
+        calls::collectives::neighbor_allgatherv(
+            call, sendbuf, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv_c`.
+unsafe extern "C" fn neighbor_allgatherv_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(8, comm)?;
+        let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+        let recvcounts = Integers::new(5, IntegerSource::Large(recvcounts));
+        let displs = Integers::new(6, IntegerSource::Large(displs.cast()));
+        let recvtype = TypeArgument { position: 7, handle: recvtype };
+        calls::collectives::neighbor_allgatherv(
+            call, sendbuf, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv_init`.
+unsafe extern "C" fn neighbor_allgatherv_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Int(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Int(displs));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let info = call.optional_info(9, info)?;
+            let request = call.out(10, request)?;
+            calls::collectives::neighbor_allgatherv_init(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_allgatherv_init_c`.
+unsafe extern "C" fn neighbor_allgatherv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_allgatherv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "displs",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(8, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvcounts = Integers::new(5, IntegerSource::Large(recvcounts));
+            let displs = Integers::new(6, IntegerSource::Large(displs.cast()));
+            let recvtype = TypeArgument { position: 7, handle: recvtype };
+            let info = call.optional_info(9, info)?;
+            let request = call.out(10, request)?;
+            calls::collectives::neighbor_allgatherv_init(
+                call, sendbuf, recvbuf, recvcounts, displs, recvtype, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_allgatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_allgatherv_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    displs: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_allgatherv_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
+            request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoall`.
+unsafe extern "C" fn neighbor_alltoall_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(7, comm)?;
+        let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+        let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+        calls::collectives::neighbor_alltoall(call, sendbuf, recvbuf, comm)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+/// `MPI_Neighbor_alltoall_c`.
+unsafe extern "C" fn neighbor_alltoall_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(7, comm)?;
+        let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+        let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+        calls::collectives::neighbor_alltoall(call, sendbuf, recvbuf, comm)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
+    }
+}
+
+/// `MPI_Neighbor_alltoall_init`.
+unsafe extern "C" fn neighbor_alltoall_init_entry(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall_init",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+            let recvbuf = Elements::new(4, recvbuf, i64::from(recvcount), recvtype);
+            let info = call.optional_info(8, info)?;
+            let request = call.out(9, request)?;
+            calls::collectives::neighbor_alltoall_init(call, sendbuf, recvbuf, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall_init(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoall_init_c`.
+unsafe extern "C" fn neighbor_alltoall_init_c_entry(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoall_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcount",
+            "sendtype",
+            "recvbuf",
+            "recvcount",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(7, comm)?;
+            let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+            let recvbuf = Elements::new(4, recvbuf, recvcount, recvtype);
+            let info = call.optional_info(8, info)?;
+            let request = call.out(9, request)?;
+            calls::collectives::neighbor_alltoall_init(call, sendbuf, recvbuf, comm, info, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoall_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoall_init_c(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoall_init_c_entry(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv`.
+unsafe extern "C" fn neighbor_alltoallv_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(9, comm)?;
+        let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+        let sdispls = Integers::new(3, IntegerSource::Int(sdispls));
+        let sendtype = TypeArgument { position: 4, handle: sendtype };
+        let recvcounts = Integers::new(6, IntegerSource::Int(recvcounts));
+        let rdispls = Integers::new(7, IntegerSource::Int(rdispls));
+        let recvtype = TypeArgument { position: 8, handle: recvtype };
+        calls::collectives::neighbor_alltoallv(
+            call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm,
+        )
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv_c`.
+unsafe extern "C" fn neighbor_alltoallv_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(9, comm)?;
+        let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+        let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+        let sendtype = TypeArgument { position: 4, handle: sendtype };
+        let recvcounts = Integers::new(6, IntegerSource::Large(recvcounts));
+        let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+        let recvtype = TypeArgument { position: 8, handle: recvtype };
+        calls::collectives::neighbor_alltoallv(
+            call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+            comm,
+        )
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv_init`.
+unsafe extern "C" fn neighbor_alltoallv_init_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv_init",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Int(sdispls));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvcounts = Integers::new(6, IntegerSource::Int(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Int(rdispls));
+            let recvtype = TypeArgument { position: 8, handle: recvtype };
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::neighbor_alltoallv_init(
+                call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                recvtype, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallv_init_c`.
+unsafe extern "C" fn neighbor_alltoallv_init_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallv_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtype",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtype",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+            let sendtype = TypeArgument { position: 4, handle: sendtype };
+            let recvcounts = Integers::new(6, IntegerSource::Large(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+            let recvtype = TypeArgument { position: 8, handle: recvtype };
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::neighbor_alltoallv_init(
+                call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                recvtype, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallv_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtype: Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallv_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw`.
+unsafe extern "C" fn neighbor_alltoallw_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(9, comm)?;
+        let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+        let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+        let sendtypes = HandleList::new(4, sendtypes);
+        let recvcounts = Integers::new(6, IntegerSource::Int(recvcounts));
+        let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+        let recvtypes = HandleList::new(8, recvtypes);
+        calls::collectives::neighbor_alltoallw(
+            call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes,
+            comm,
+        )
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw_c`.
+unsafe extern "C" fn neighbor_alltoallw_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(9, comm)?;
+        let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+        let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+        let sendtypes = HandleList::new(4, sendtypes);
+        let recvcounts = Integers::new(6, IntegerSource::Large(recvcounts));
+        let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+        let recvtypes = HandleList::new(8, recvtypes);
+        calls::collectives::neighbor_alltoallw(
+            call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes,
+            comm,
+        )
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw_init`.
+unsafe extern "C" fn neighbor_alltoallw_init_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw_init",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Int(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+            let sendtypes = HandleList::new(4, sendtypes);
+            let recvcounts = Integers::new(6, IntegerSource::Int(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+            let recvtypes = HandleList::new(8, recvtypes);
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::neighbor_alltoallw_init(
+                call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                recvtypes, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw_init(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+/// `MPI_Neighbor_alltoallw_init_c`.
+unsafe extern "C" fn neighbor_alltoallw_init_c_entry(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Neighbor_alltoallw_init_c",
+        parameters: &[
+            "sendbuf",
+            "sendcounts",
+            "sdispls",
+            "sendtypes",
+            "recvbuf",
+            "recvcounts",
+            "rdispls",
+            "recvtypes",
+            "comm",
+            "info",
+            "request",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(9, comm)?;
+            let sendcounts = Integers::new(2, IntegerSource::Large(sendcounts));
+            let sdispls = Integers::new(3, IntegerSource::Large(sdispls.cast()));
+            let sendtypes = HandleList::new(4, sendtypes);
+            let recvcounts = Integers::new(6, IntegerSource::Large(recvcounts));
+            let rdispls = Integers::new(7, IntegerSource::Large(rdispls.cast()));
+            let recvtypes = HandleList::new(8, recvtypes);
+            let info = call.optional_info(10, info)?;
+            let request = call.out(11, request)?;
+            calls::collectives::neighbor_alltoallw_init(
+                call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                recvtypes, comm, info, request,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Neighbor_alltoallw_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Neighbor_alltoallw_init_c(
+    sendbuf: *const c_void,
+    sendcounts: *const i64,
+    sdispls: *const isize,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const i64,
+    rdispls: *const isize,
+    recvtypes: *const Datatype,
+    comm: Comm,
+    info: Info,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        neighbor_alltoallw_init_c_entry(
+            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+            info, request,
         )
     }
 }

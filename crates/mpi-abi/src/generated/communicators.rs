@@ -579,28 +579,3 @@ unsafe extern "C" fn PMPI_Comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int
     // SAFETY: the caller's promises are passed on.
     unsafe { comm_test_inter_entry(comm, flag) }
 }
-
-/// `MPI_Topo_test`.
-unsafe extern "C" fn topo_test_entry(comm: Comm, status: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Topo_test", parameters: &["comm", "status"] };
-    enter(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the standard says of each one.
-        unsafe {
-            let comm = call.communicator(1, comm)?;
-            let status = call.out(2, status)?;
-            calls::communicators::topo_test(call, comm, status)
-        }
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Topo_test(comm: Comm, status: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { topo_test_entry(comm, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Topo_test(comm: Comm, status: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { topo_test_entry(comm, status) }
-}

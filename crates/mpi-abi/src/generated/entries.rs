@@ -35,6 +35,8 @@ mod point_to_point;
 mod requests;
 #[path = "statuses.rs"]
 mod statuses;
+#[path = "topologies.rs"]
+mod topologies;
 #[path = "type_contents.rs"]
 mod type_contents;
 #[path = "unsupported_1.rs"]

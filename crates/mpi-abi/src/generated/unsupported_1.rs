@@ -203,274 +203,6 @@ unsafe extern "C" fn PMPI_Accumulate_c(
     }
 }
 
-/// `MPI_Cart_coords`.
-unsafe extern "C" fn cart_coords_entry(
-    comm: Comm,
-    rank: c_int,
-    maxdims: c_int,
-    coords: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Cart_coords", parameters: &["comm", "rank", "maxdims", "coords"] };
-    let _ = (rank, maxdims, coords);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Cart_coords(
-    comm: Comm,
-    rank: c_int,
-    maxdims: c_int,
-    coords: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_coords_entry(comm, rank, maxdims, coords) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Cart_coords(
-    comm: Comm,
-    rank: c_int,
-    maxdims: c_int,
-    coords: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_coords_entry(comm, rank, maxdims, coords) }
-}
-
-/// `MPI_Cart_create`.
-unsafe extern "C" fn cart_create_entry(
-    comm_old: Comm,
-    ndims: c_int,
-    dims: *const c_int,
-    periods: *const c_int,
-    reorder: c_int,
-    comm_cart: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Cart_create",
-        parameters: &["comm_old", "ndims", "dims", "periods", "reorder", "comm_cart"],
-    };
-    let _ = (ndims, dims, periods, reorder, comm_cart);
-    unsupported(&ENTRY, Some(comm_old))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Cart_create(
-    comm_old: Comm,
-    ndims: c_int,
-    dims: *const c_int,
-    periods: *const c_int,
-    reorder: c_int,
-    comm_cart: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_create_entry(comm_old, ndims, dims, periods, reorder, comm_cart) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Cart_create(
-    comm_old: Comm,
-    ndims: c_int,
-    dims: *const c_int,
-    periods: *const c_int,
-    reorder: c_int,
-    comm_cart: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_create_entry(comm_old, ndims, dims, periods, reorder, comm_cart) }
-}
-
-/// `MPI_Cart_get`.
-unsafe extern "C" fn cart_get_entry(
-    comm: Comm,
-    maxdims: c_int,
-    dims: *mut c_int,
-    periods: *mut c_int,
-    coords: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Cart_get",
-        parameters: &["comm", "maxdims", "dims", "periods", "coords"],
-    };
-    let _ = (maxdims, dims, periods, coords);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Cart_get(
-    comm: Comm,
-    maxdims: c_int,
-    dims: *mut c_int,
-    periods: *mut c_int,
-    coords: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_get_entry(comm, maxdims, dims, periods, coords) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Cart_get(
-    comm: Comm,
-    maxdims: c_int,
-    dims: *mut c_int,
-    periods: *mut c_int,
-    coords: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_get_entry(comm, maxdims, dims, periods, coords) }
-}
-
-/// `MPI_Cart_map`.
-unsafe extern "C" fn cart_map_entry(
-    comm: Comm,
-    ndims: c_int,
-    dims: *const c_int,
-    periods: *const c_int,
-    newrank: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Cart_map",
-        parameters: &["comm", "ndims", "dims", "periods", "newrank"],
-    };
-    let _ = (ndims, dims, periods, newrank);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Cart_map(
-    comm: Comm,
-    ndims: c_int,
-    dims: *const c_int,
-    periods: *const c_int,
-    newrank: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_map_entry(comm, ndims, dims, periods, newrank) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Cart_map(
-    comm: Comm,
-    ndims: c_int,
-    dims: *const c_int,
-    periods: *const c_int,
-    newrank: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_map_entry(comm, ndims, dims, periods, newrank) }
-}
-
-/// `MPI_Cart_rank`.
-unsafe extern "C" fn cart_rank_entry(comm: Comm, coords: *const c_int, rank: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Cart_rank", parameters: &["comm", "coords", "rank"] };
-    let _ = (coords, rank);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Cart_rank(comm: Comm, coords: *const c_int, rank: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_rank_entry(comm, coords, rank) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Cart_rank(comm: Comm, coords: *const c_int, rank: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_rank_entry(comm, coords, rank) }
-}
-
-/// `MPI_Cart_shift`.
-unsafe extern "C" fn cart_shift_entry(
-    comm: Comm,
-    direction: c_int,
-    disp: c_int,
-    rank_source: *mut c_int,
-    rank_dest: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Cart_shift",
-        parameters: &["comm", "direction", "disp", "rank_source", "rank_dest"],
-    };
-    let _ = (direction, disp, rank_source, rank_dest);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Cart_shift(
-    comm: Comm,
-    direction: c_int,
-    disp: c_int,
-    rank_source: *mut c_int,
-    rank_dest: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_shift_entry(comm, direction, disp, rank_source, rank_dest) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Cart_shift(
-    comm: Comm,
-    direction: c_int,
-    disp: c_int,
-    rank_source: *mut c_int,
-    rank_dest: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_shift_entry(comm, direction, disp, rank_source, rank_dest) }
-}
-
-/// `MPI_Cart_sub`.
-unsafe extern "C" fn cart_sub_entry(
-    comm: Comm,
-    remain_dims: *const c_int,
-    newcomm: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Cart_sub", parameters: &["comm", "remain_dims", "newcomm"] };
-    let _ = (remain_dims, newcomm);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Cart_sub(
-    comm: Comm,
-    remain_dims: *const c_int,
-    newcomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_sub_entry(comm, remain_dims, newcomm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Cart_sub(
-    comm: Comm,
-    remain_dims: *const c_int,
-    newcomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cart_sub_entry(comm, remain_dims, newcomm) }
-}
-
-/// `MPI_Cartdim_get`.
-unsafe extern "C" fn cartdim_get_entry(comm: Comm, ndims: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Cartdim_get", parameters: &["comm", "ndims"] };
-    let _ = (ndims,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Cartdim_get(comm: Comm, ndims: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cartdim_get_entry(comm, ndims) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Cartdim_get(comm: Comm, ndims: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { cartdim_get_entry(comm, ndims) }
-}
-
 /// `MPI_Close_port`.
 unsafe extern "C" fn close_port_entry(port_name: *const c_char) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Close_port", parameters: &["port_name"] };
@@ -1081,325 +813,6 @@ unsafe extern "C" fn PMPI_Compare_and_swap(
             win,
         )
     }
-}
-
-/// `MPI_Dims_create`.
-unsafe extern "C" fn dims_create_entry(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Dims_create", parameters: &["nnodes", "ndims", "dims"] };
-    let _ = (nnodes, ndims, dims);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { dims_create_entry(nnodes, ndims, dims) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { dims_create_entry(nnodes, ndims, dims) }
-}
-
-/// `MPI_Dist_graph_create`.
-unsafe extern "C" fn dist_graph_create_entry(
-    comm_old: Comm,
-    n: c_int,
-    sources: *const c_int,
-    degrees: *const c_int,
-    destinations: *const c_int,
-    weights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Dist_graph_create",
-        parameters: &[
-            "comm_old",
-            "n",
-            "sources",
-            "degrees",
-            "destinations",
-            "weights",
-            "info",
-            "reorder",
-            "comm_dist_graph",
-        ],
-    };
-    let _ = (n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph);
-    unsupported(&ENTRY, Some(comm_old))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Dist_graph_create(
-    comm_old: Comm,
-    n: c_int,
-    sources: *const c_int,
-    degrees: *const c_int,
-    destinations: *const c_int,
-    weights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_create_entry(
-            comm_old,
-            n,
-            sources,
-            degrees,
-            destinations,
-            weights,
-            info,
-            reorder,
-            comm_dist_graph,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Dist_graph_create(
-    comm_old: Comm,
-    n: c_int,
-    sources: *const c_int,
-    degrees: *const c_int,
-    destinations: *const c_int,
-    weights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_create_entry(
-            comm_old,
-            n,
-            sources,
-            degrees,
-            destinations,
-            weights,
-            info,
-            reorder,
-            comm_dist_graph,
-        )
-    }
-}
-
-/// `MPI_Dist_graph_create_adjacent`.
-unsafe extern "C" fn dist_graph_create_adjacent_entry(
-    comm_old: Comm,
-    indegree: c_int,
-    sources: *const c_int,
-    sourceweights: *const c_int,
-    outdegree: c_int,
-    destinations: *const c_int,
-    destweights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Dist_graph_create_adjacent",
-        parameters: &[
-            "comm_old",
-            "indegree",
-            "sources",
-            "sourceweights",
-            "outdegree",
-            "destinations",
-            "destweights",
-            "info",
-            "reorder",
-            "comm_dist_graph",
-        ],
-    };
-    let _ = (
-        indegree,
-        sources,
-        sourceweights,
-        outdegree,
-        destinations,
-        destweights,
-        info,
-        reorder,
-        comm_dist_graph,
-    );
-    unsupported(&ENTRY, Some(comm_old))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Dist_graph_create_adjacent(
-    comm_old: Comm,
-    indegree: c_int,
-    sources: *const c_int,
-    sourceweights: *const c_int,
-    outdegree: c_int,
-    destinations: *const c_int,
-    destweights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_create_adjacent_entry(
-            comm_old,
-            indegree,
-            sources,
-            sourceweights,
-            outdegree,
-            destinations,
-            destweights,
-            info,
-            reorder,
-            comm_dist_graph,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Dist_graph_create_adjacent(
-    comm_old: Comm,
-    indegree: c_int,
-    sources: *const c_int,
-    sourceweights: *const c_int,
-    outdegree: c_int,
-    destinations: *const c_int,
-    destweights: *const c_int,
-    info: Info,
-    reorder: c_int,
-    comm_dist_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_create_adjacent_entry(
-            comm_old,
-            indegree,
-            sources,
-            sourceweights,
-            outdegree,
-            destinations,
-            destweights,
-            info,
-            reorder,
-            comm_dist_graph,
-        )
-    }
-}
-
-/// `MPI_Dist_graph_neighbors`.
-unsafe extern "C" fn dist_graph_neighbors_entry(
-    comm: Comm,
-    maxindegree: c_int,
-    sources: *mut c_int,
-    sourceweights: *mut c_int,
-    maxoutdegree: c_int,
-    destinations: *mut c_int,
-    destweights: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Dist_graph_neighbors",
-        parameters: &[
-            "comm",
-            "maxindegree",
-            "sources",
-            "sourceweights",
-            "maxoutdegree",
-            "destinations",
-            "destweights",
-        ],
-    };
-    let _ = (maxindegree, sources, sourceweights, maxoutdegree, destinations, destweights);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Dist_graph_neighbors(
-    comm: Comm,
-    maxindegree: c_int,
-    sources: *mut c_int,
-    sourceweights: *mut c_int,
-    maxoutdegree: c_int,
-    destinations: *mut c_int,
-    destweights: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_neighbors_entry(
-            comm,
-            maxindegree,
-            sources,
-            sourceweights,
-            maxoutdegree,
-            destinations,
-            destweights,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Dist_graph_neighbors(
-    comm: Comm,
-    maxindegree: c_int,
-    sources: *mut c_int,
-    sourceweights: *mut c_int,
-    maxoutdegree: c_int,
-    destinations: *mut c_int,
-    destweights: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        dist_graph_neighbors_entry(
-            comm,
-            maxindegree,
-            sources,
-            sourceweights,
-            maxoutdegree,
-            destinations,
-            destweights,
-        )
-    }
-}
-
-/// `MPI_Dist_graph_neighbors_count`.
-unsafe extern "C" fn dist_graph_neighbors_count_entry(
-    comm: Comm,
-    indegree: *mut c_int,
-    outdegree: *mut c_int,
-    weighted: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Dist_graph_neighbors_count",
-        parameters: &["comm", "indegree", "outdegree", "weighted"],
-    };
-    let _ = (indegree, outdegree, weighted);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Dist_graph_neighbors_count(
-    comm: Comm,
-    indegree: *mut c_int,
-    outdegree: *mut c_int,
-    weighted: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { dist_graph_neighbors_count_entry(comm, indegree, outdegree, weighted) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Dist_graph_neighbors_count(
-    comm: Comm,
-    indegree: *mut c_int,
-    outdegree: *mut c_int,
-    weighted: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { dist_graph_neighbors_count_entry(comm, indegree, outdegree, weighted) }
 }
 
 /// `MPI_Fetch_and_op`.
@@ -3743,4 +3156,512 @@ unsafe extern "C" fn PMPI_File_write_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { file_write_c_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_all`.
+unsafe extern "C" fn file_write_all_entry(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_all",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_all(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_all_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_all(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_all_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_all_c`.
+unsafe extern "C" fn file_write_all_c_entry(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_all_c",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_all_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_all_c_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_all_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_all_c_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_all_begin`.
+unsafe extern "C" fn file_write_all_begin_entry(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_write_all_begin", parameters: &["fh", "buf", "count", "datatype"] };
+    let _ = (fh, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_all_begin(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_all_begin_entry(fh, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_all_begin(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_all_begin_entry(fh, buf, count, datatype) }
+}
+
+/// `MPI_File_write_all_begin_c`.
+unsafe extern "C" fn file_write_all_begin_c_entry(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_all_begin_c",
+        parameters: &["fh", "buf", "count", "datatype"],
+    };
+    let _ = (fh, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_all_begin_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_all_begin_c_entry(fh, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_all_begin_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_all_begin_c_entry(fh, buf, count, datatype) }
+}
+
+/// `MPI_File_write_all_end`.
+unsafe extern "C" fn file_write_all_end_entry(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_write_all_end", parameters: &["fh", "buf", "status"] };
+    let _ = (fh, buf, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_all_end(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_all_end_entry(fh, buf, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_all_end(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_all_end_entry(fh, buf, status) }
+}
+
+/// `MPI_File_write_at`.
+unsafe extern "C" fn file_write_at_entry(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_at",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, offset, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_at(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_entry(fh, offset, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_at(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_entry(fh, offset, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_at_c`.
+unsafe extern "C" fn file_write_at_c_entry(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_at_c",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, offset, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_at_c(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_c_entry(fh, offset, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_at_c(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_c_entry(fh, offset, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_at_all`.
+unsafe extern "C" fn file_write_at_all_entry(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_at_all",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, offset, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_at_all(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_all_entry(fh, offset, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_at_all(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_all_entry(fh, offset, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_at_all_c`.
+unsafe extern "C" fn file_write_at_all_c_entry(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_at_all_c",
+        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, offset, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_at_all_c(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_all_c_entry(fh, offset, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_at_all_c(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_all_c_entry(fh, offset, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_at_all_begin`.
+unsafe extern "C" fn file_write_at_all_begin_entry(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_at_all_begin",
+        parameters: &["fh", "offset", "buf", "count", "datatype"],
+    };
+    let _ = (fh, offset, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_at_all_begin(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_all_begin_entry(fh, offset, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_at_all_begin(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_all_begin_entry(fh, offset, buf, count, datatype) }
+}
+
+/// `MPI_File_write_at_all_begin_c`.
+unsafe extern "C" fn file_write_at_all_begin_c_entry(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_at_all_begin_c",
+        parameters: &["fh", "offset", "buf", "count", "datatype"],
+    };
+    let _ = (fh, offset, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_at_all_begin_c(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_all_begin_c_entry(fh, offset, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_at_all_begin_c(
+    fh: File,
+    offset: i64,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_all_begin_c_entry(fh, offset, buf, count, datatype) }
+}
+
+/// `MPI_File_write_at_all_end`.
+unsafe extern "C" fn file_write_at_all_end_entry(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_write_at_all_end", parameters: &["fh", "buf", "status"] };
+    let _ = (fh, buf, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_at_all_end(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_all_end_entry(fh, buf, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_at_all_end(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_at_all_end_entry(fh, buf, status) }
+}
+
+/// `MPI_File_write_ordered`.
+unsafe extern "C" fn file_write_ordered_entry(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_ordered",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_ordered(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_ordered(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_entry(fh, buf, count, datatype, status) }
 }

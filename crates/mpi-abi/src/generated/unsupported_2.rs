@@ -11,514 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_File_write_all`.
-unsafe extern "C" fn file_write_all_entry(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_all",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_all(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_all_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_all(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_all_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_write_all_c`.
-unsafe extern "C" fn file_write_all_c_entry(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_all_c",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_all_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_all_c_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_all_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_all_c_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_write_all_begin`.
-unsafe extern "C" fn file_write_all_begin_entry(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_write_all_begin", parameters: &["fh", "buf", "count", "datatype"] };
-    let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_all_begin(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_all_begin_entry(fh, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_all_begin(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_all_begin_entry(fh, buf, count, datatype) }
-}
-
-/// `MPI_File_write_all_begin_c`.
-unsafe extern "C" fn file_write_all_begin_c_entry(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_all_begin_c",
-        parameters: &["fh", "buf", "count", "datatype"],
-    };
-    let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_all_begin_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_all_begin_c_entry(fh, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_all_begin_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_all_begin_c_entry(fh, buf, count, datatype) }
-}
-
-/// `MPI_File_write_all_end`.
-unsafe extern "C" fn file_write_all_end_entry(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_write_all_end", parameters: &["fh", "buf", "status"] };
-    let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_all_end(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_all_end_entry(fh, buf, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_all_end(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_all_end_entry(fh, buf, status) }
-}
-
-/// `MPI_File_write_at`.
-unsafe extern "C" fn file_write_at_entry(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_at",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_at(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_entry(fh, offset, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_at(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_entry(fh, offset, buf, count, datatype, status) }
-}
-
-/// `MPI_File_write_at_c`.
-unsafe extern "C" fn file_write_at_c_entry(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_at_c",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_at_c(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_c_entry(fh, offset, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_at_c(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_c_entry(fh, offset, buf, count, datatype, status) }
-}
-
-/// `MPI_File_write_at_all`.
-unsafe extern "C" fn file_write_at_all_entry(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_at_all",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_at_all(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_all_entry(fh, offset, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_at_all(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_all_entry(fh, offset, buf, count, datatype, status) }
-}
-
-/// `MPI_File_write_at_all_c`.
-unsafe extern "C" fn file_write_at_all_c_entry(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_at_all_c",
-        parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_at_all_c(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_all_c_entry(fh, offset, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_at_all_c(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_all_c_entry(fh, offset, buf, count, datatype, status) }
-}
-
-/// `MPI_File_write_at_all_begin`.
-unsafe extern "C" fn file_write_at_all_begin_entry(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_at_all_begin",
-        parameters: &["fh", "offset", "buf", "count", "datatype"],
-    };
-    let _ = (fh, offset, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_at_all_begin(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_all_begin_entry(fh, offset, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_at_all_begin(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_all_begin_entry(fh, offset, buf, count, datatype) }
-}
-
-/// `MPI_File_write_at_all_begin_c`.
-unsafe extern "C" fn file_write_at_all_begin_c_entry(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_at_all_begin_c",
-        parameters: &["fh", "offset", "buf", "count", "datatype"],
-    };
-    let _ = (fh, offset, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_at_all_begin_c(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_all_begin_c_entry(fh, offset, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_at_all_begin_c(
-    fh: File,
-    offset: i64,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_all_begin_c_entry(fh, offset, buf, count, datatype) }
-}
-
-/// `MPI_File_write_at_all_end`.
-unsafe extern "C" fn file_write_at_all_end_entry(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_write_at_all_end", parameters: &["fh", "buf", "status"] };
-    let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_at_all_end(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_all_end_entry(fh, buf, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_at_all_end(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_at_all_end_entry(fh, buf, status) }
-}
-
-/// `MPI_File_write_ordered`.
-unsafe extern "C" fn file_write_ordered_entry(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_ordered",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_ordered(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_ordered(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_entry(fh, buf, count, datatype, status) }
-}
-
 /// `MPI_File_write_ordered_c`.
 unsafe extern "C" fn file_write_ordered_c_entry(
     fh: File,
@@ -1157,230 +649,6 @@ unsafe extern "C" fn PMPI_Get_accumulate_c(
     }
 }
 
-/// `MPI_Graph_create`.
-unsafe extern "C" fn graph_create_entry(
-    comm_old: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    reorder: c_int,
-    comm_graph: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Graph_create",
-        parameters: &["comm_old", "nnodes", "indx", "edges", "reorder", "comm_graph"],
-    };
-    let _ = (nnodes, indx, edges, reorder, comm_graph);
-    unsupported(&ENTRY, Some(comm_old))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graph_create(
-    comm_old: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    reorder: c_int,
-    comm_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_create_entry(comm_old, nnodes, indx, edges, reorder, comm_graph) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graph_create(
-    comm_old: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    reorder: c_int,
-    comm_graph: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_create_entry(comm_old, nnodes, indx, edges, reorder, comm_graph) }
-}
-
-/// `MPI_Graph_get`.
-unsafe extern "C" fn graph_get_entry(
-    comm: Comm,
-    maxindex: c_int,
-    maxedges: c_int,
-    indx: *mut c_int,
-    edges: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Graph_get",
-        parameters: &["comm", "maxindex", "maxedges", "indx", "edges"],
-    };
-    let _ = (maxindex, maxedges, indx, edges);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graph_get(
-    comm: Comm,
-    maxindex: c_int,
-    maxedges: c_int,
-    indx: *mut c_int,
-    edges: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_get_entry(comm, maxindex, maxedges, indx, edges) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graph_get(
-    comm: Comm,
-    maxindex: c_int,
-    maxedges: c_int,
-    indx: *mut c_int,
-    edges: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_get_entry(comm, maxindex, maxedges, indx, edges) }
-}
-
-/// `MPI_Graph_map`.
-unsafe extern "C" fn graph_map_entry(
-    comm: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    newrank: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Graph_map",
-        parameters: &["comm", "nnodes", "indx", "edges", "newrank"],
-    };
-    let _ = (nnodes, indx, edges, newrank);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graph_map(
-    comm: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    newrank: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_map_entry(comm, nnodes, indx, edges, newrank) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graph_map(
-    comm: Comm,
-    nnodes: c_int,
-    indx: *const c_int,
-    edges: *const c_int,
-    newrank: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_map_entry(comm, nnodes, indx, edges, newrank) }
-}
-
-/// `MPI_Graph_neighbors`.
-unsafe extern "C" fn graph_neighbors_entry(
-    comm: Comm,
-    rank: c_int,
-    maxneighbors: c_int,
-    neighbors: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Graph_neighbors",
-        parameters: &["comm", "rank", "maxneighbors", "neighbors"],
-    };
-    let _ = (rank, maxneighbors, neighbors);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graph_neighbors(
-    comm: Comm,
-    rank: c_int,
-    maxneighbors: c_int,
-    neighbors: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_neighbors_entry(comm, rank, maxneighbors, neighbors) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graph_neighbors(
-    comm: Comm,
-    rank: c_int,
-    maxneighbors: c_int,
-    neighbors: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_neighbors_entry(comm, rank, maxneighbors, neighbors) }
-}
-
-/// `MPI_Graph_neighbors_count`.
-unsafe extern "C" fn graph_neighbors_count_entry(
-    comm: Comm,
-    rank: c_int,
-    nneighbors: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Graph_neighbors_count", parameters: &["comm", "rank", "nneighbors"] };
-    let _ = (rank, nneighbors);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graph_neighbors_count(
-    comm: Comm,
-    rank: c_int,
-    nneighbors: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_neighbors_count_entry(comm, rank, nneighbors) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graph_neighbors_count(
-    comm: Comm,
-    rank: c_int,
-    nneighbors: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graph_neighbors_count_entry(comm, rank, nneighbors) }
-}
-
-/// `MPI_Graphdims_get`.
-unsafe extern "C" fn graphdims_get_entry(
-    comm: Comm,
-    nnodes: *mut c_int,
-    nedges: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Graphdims_get", parameters: &["comm", "nnodes", "nedges"] };
-    let _ = (nnodes, nedges);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Graphdims_get(
-    comm: Comm,
-    nnodes: *mut c_int,
-    nedges: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graphdims_get_entry(comm, nnodes, nedges) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Graphdims_get(
-    comm: Comm,
-    nnodes: *mut c_int,
-    nedges: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { graphdims_get_entry(comm, nnodes, nedges) }
-}
-
 /// `MPI_Group_from_session_pset`.
 unsafe extern "C" fn group_from_session_pset_entry(
     session: Session,
@@ -1413,718 +681,6 @@ unsafe extern "C" fn PMPI_Group_from_session_pset(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { group_from_session_pset_entry(session, pset_name, newgroup) }
-}
-
-/// `MPI_Ineighbor_allgather`.
-unsafe extern "C" fn ineighbor_allgather_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_allgather",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_allgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgather_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_allgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgather_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_allgather_c`.
-unsafe extern "C" fn ineighbor_allgather_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_allgather_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_allgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_allgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgather_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_allgatherv`.
-unsafe extern "C" fn ineighbor_allgatherv_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_allgatherv",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_allgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_allgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_allgatherv_c`.
-unsafe extern "C" fn ineighbor_allgatherv_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_allgatherv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_allgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_allgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_allgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoall`.
-unsafe extern "C" fn ineighbor_alltoall_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoall",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoall_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoall_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoall_c`.
-unsafe extern "C" fn ineighbor_alltoall_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoall_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoall_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoall_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoallv`.
-unsafe extern "C" fn ineighbor_alltoallv_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoallv",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoallv_c`.
-unsafe extern "C" fn ineighbor_alltoallv_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoallv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoallw`.
-unsafe extern "C" fn ineighbor_alltoallw_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoallw",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-/// `MPI_Ineighbor_alltoallw_c`.
-unsafe extern "C" fn ineighbor_alltoallw_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Ineighbor_alltoallw_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "request",
-        ],
-    };
-    let _ =
-        (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Ineighbor_alltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Ineighbor_alltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        ineighbor_alltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            request,
-        )
-    }
 }
 
 /// `MPI_Intercomm_create`.
@@ -2346,1414 +902,6 @@ unsafe extern "C" fn PMPI_Lookup_name(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { lookup_name_entry(service_name, info, port_name) }
-}
-
-/// `MPI_Neighbor_allgather`.
-unsafe extern "C" fn neighbor_allgather_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgather",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgather(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-/// `MPI_Neighbor_allgather_c`.
-unsafe extern "C" fn neighbor_allgather_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgather_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgather_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-/// `MPI_Neighbor_allgather_init`.
-unsafe extern "C" fn neighbor_allgather_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgather_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgather_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgather_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_allgather_init_c`.
-unsafe extern "C" fn neighbor_allgather_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgather_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgather_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgather_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgather_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_allgatherv`.
-unsafe extern "C" fn neighbor_allgatherv_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgatherv",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgatherv(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_allgatherv_c`.
-unsafe extern "C" fn neighbor_allgatherv_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgatherv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgatherv_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_allgatherv_init`.
-unsafe extern "C" fn neighbor_allgatherv_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgatherv_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgatherv_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgatherv_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    displs: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_allgatherv_init_c`.
-unsafe extern "C" fn neighbor_allgatherv_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_allgatherv_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "displs",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_allgatherv_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_allgatherv_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    displs: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_allgatherv_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info,
-            request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoall`.
-unsafe extern "C" fn neighbor_alltoall_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoall",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoall(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-/// `MPI_Neighbor_alltoall_c`.
-unsafe extern "C" fn neighbor_alltoall_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoall_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoall_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_c_entry(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-    }
-}
-
-/// `MPI_Neighbor_alltoall_init`.
-unsafe extern "C" fn neighbor_alltoall_init_entry(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoall_init",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoall_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoall_init(
-    sendbuf: *const c_void,
-    sendcount: c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_init_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoall_init_c`.
-unsafe extern "C" fn neighbor_alltoall_init_c_entry(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoall_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcount",
-            "sendtype",
-            "recvbuf",
-            "recvcount",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, info, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoall_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoall_init_c(
-    sendbuf: *const c_void,
-    sendcount: i64,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoall_init_c_entry(
-            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallv`.
-unsafe extern "C" fn neighbor_alltoallv_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallv",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallv(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallv_c`.
-unsafe extern "C" fn neighbor_alltoallv_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallv_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallv_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallv_init`.
-unsafe extern "C" fn neighbor_alltoallv_init_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallv_init",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallv_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_init_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallv_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const c_int,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const c_int,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_init_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallv_init_c`.
-unsafe extern "C" fn neighbor_alltoallv_init_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallv_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtype",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtype",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallv_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallv_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtype: Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtype: Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallv_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallw`.
-unsafe extern "C" fn neighbor_alltoallw_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallw",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallw(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallw_c`.
-unsafe extern "C" fn neighbor_alltoallw_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallw_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-        ],
-    };
-    let _ = (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallw_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallw_init`.
-unsafe extern "C" fn neighbor_alltoallw_init_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallw_init",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallw_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_init_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallw_init(
-    sendbuf: *const c_void,
-    sendcounts: *const c_int,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const c_int,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_init_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-/// `MPI_Neighbor_alltoallw_init_c`.
-unsafe extern "C" fn neighbor_alltoallw_init_c_entry(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Neighbor_alltoallw_init_c",
-        parameters: &[
-            "sendbuf",
-            "sendcounts",
-            "sdispls",
-            "sendtypes",
-            "recvbuf",
-            "recvcounts",
-            "rdispls",
-            "recvtypes",
-            "comm",
-            "info",
-            "request",
-        ],
-    };
-    let _ = (
-        sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, info,
-        request,
-    );
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Neighbor_alltoallw_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Neighbor_alltoallw_init_c(
-    sendbuf: *const c_void,
-    sendcounts: *const i64,
-    sdispls: *const isize,
-    sendtypes: *const Datatype,
-    recvbuf: *mut c_void,
-    recvcounts: *const i64,
-    rdispls: *const isize,
-    recvtypes: *const Datatype,
-    comm: Comm,
-    info: Info,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        neighbor_alltoallw_init_c_entry(
-            sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
-            info, request,
-        )
-    }
 }
 
 /// `MPI_Open_port`.
@@ -5697,4 +2845,1331 @@ unsafe extern "C" fn PMPI_Session_init(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { session_init_entry(info, errhandler, session) }
+}
+
+/// `MPI_Session_set_errhandler`.
+unsafe extern "C" fn session_set_errhandler_entry(
+    session: Session,
+    errhandler: Errhandler,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_set_errhandler", parameters: &["session", "errhandler"] };
+    let _ = (session, errhandler);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_set_errhandler(session: Session, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_set_errhandler_entry(session, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_set_errhandler(
+    session: Session,
+    errhandler: Errhandler,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_set_errhandler_entry(session, errhandler) }
+}
+
+/// `MPI_Unpublish_name`.
+unsafe extern "C" fn unpublish_name_entry(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Unpublish_name", parameters: &["service_name", "info", "port_name"] };
+    let _ = (service_name, info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Unpublish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { unpublish_name_entry(service_name, info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Unpublish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { unpublish_name_entry(service_name, info, port_name) }
+}
+
+/// `MPI_Win_allocate`.
+unsafe extern "C" fn win_allocate_entry(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_allocate",
+        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
+    };
+    let _ = (size, disp_unit, info, baseptr, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_allocate(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_allocate(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+/// `MPI_Win_allocate_c`.
+unsafe extern "C" fn win_allocate_c_entry(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_allocate_c",
+        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
+    };
+    let _ = (size, disp_unit, info, baseptr, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_allocate_c(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_c_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_allocate_c(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_c_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+/// `MPI_Win_allocate_shared`.
+unsafe extern "C" fn win_allocate_shared_entry(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_allocate_shared",
+        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
+    };
+    let _ = (size, disp_unit, info, baseptr, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_allocate_shared(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_shared_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_allocate_shared(
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_shared_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+/// `MPI_Win_allocate_shared_c`.
+unsafe extern "C" fn win_allocate_shared_c_entry(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_allocate_shared_c",
+        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
+    };
+    let _ = (size, disp_unit, info, baseptr, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_allocate_shared_c(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_shared_c_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_allocate_shared_c(
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_allocate_shared_c_entry(size, disp_unit, info, comm, baseptr, win) }
+}
+
+/// `MPI_Win_attach`.
+unsafe extern "C" fn win_attach_entry(win: Win, base: *mut c_void, size: isize) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_attach", parameters: &["win", "base", "size"] };
+    let _ = (win, base, size);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_attach(win: Win, base: *mut c_void, size: isize) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_attach_entry(win, base, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_attach(win: Win, base: *mut c_void, size: isize) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_attach_entry(win, base, size) }
+}
+
+/// `MPI_Win_call_errhandler`.
+unsafe extern "C" fn win_call_errhandler_entry(win: Win, errorcode: c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_call_errhandler", parameters: &["win", "errorcode"] };
+    let _ = (win, errorcode);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_call_errhandler(win: Win, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_call_errhandler_entry(win, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_call_errhandler(win: Win, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_call_errhandler_entry(win, errorcode) }
+}
+
+/// `MPI_Win_complete`.
+unsafe extern "C" fn win_complete_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_complete", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_complete(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_complete_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_complete(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_complete_entry(win) }
+}
+
+/// `MPI_Win_create`.
+unsafe extern "C" fn win_create_entry(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_create",
+        parameters: &["base", "size", "disp_unit", "info", "comm", "win"],
+    };
+    let _ = (base, size, disp_unit, info, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_create(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_entry(base, size, disp_unit, info, comm, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_create(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: c_int,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_entry(base, size, disp_unit, info, comm, win) }
+}
+
+/// `MPI_Win_create_c`.
+unsafe extern "C" fn win_create_c_entry(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_create_c",
+        parameters: &["base", "size", "disp_unit", "info", "comm", "win"],
+    };
+    let _ = (base, size, disp_unit, info, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_create_c(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_c_entry(base, size, disp_unit, info, comm, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_create_c(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: isize,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_c_entry(base, size, disp_unit, info, comm, win) }
+}
+
+/// `MPI_Win_create_dynamic`.
+unsafe extern "C" fn win_create_dynamic_entry(info: Info, comm: Comm, win: *mut Win) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_create_dynamic", parameters: &["info", "comm", "win"] };
+    let _ = (info, win);
+    unsupported(&ENTRY, Some(comm))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_create_dynamic(info: Info, comm: Comm, win: *mut Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_dynamic_entry(info, comm, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_create_dynamic(info: Info, comm: Comm, win: *mut Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_create_dynamic_entry(info, comm, win) }
+}
+
+/// `MPI_Win_create_keyval`.
+unsafe extern "C" fn win_create_keyval_entry(
+    win_copy_attr_fn: *const c_void,
+    win_delete_attr_fn: *const c_void,
+    win_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_create_keyval",
+        parameters: &["win_copy_attr_fn", "win_delete_attr_fn", "win_keyval", "extra_state"],
+    };
+    let _ = (win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_create_keyval(
+    win_copy_attr_fn: *const c_void,
+    win_delete_attr_fn: *const c_void,
+    win_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        win_create_keyval_entry(win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_create_keyval(
+    win_copy_attr_fn: *const c_void,
+    win_delete_attr_fn: *const c_void,
+    win_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        win_create_keyval_entry(win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)
+    }
+}
+
+/// `MPI_Win_delete_attr`.
+unsafe extern "C" fn win_delete_attr_entry(win: Win, win_keyval: c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_delete_attr", parameters: &["win", "win_keyval"] };
+    let _ = (win, win_keyval);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_delete_attr(win: Win, win_keyval: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_delete_attr_entry(win, win_keyval) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_delete_attr(win: Win, win_keyval: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_delete_attr_entry(win, win_keyval) }
+}
+
+/// `MPI_Win_detach`.
+unsafe extern "C" fn win_detach_entry(win: Win, base: *const c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_detach", parameters: &["win", "base"] };
+    let _ = (win, base);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_detach(win: Win, base: *const c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_detach_entry(win, base) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_detach(win: Win, base: *const c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_detach_entry(win, base) }
+}
+
+/// `MPI_Win_fence`.
+unsafe extern "C" fn win_fence_entry(assert: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_fence", parameters: &["assert", "win"] };
+    let _ = (assert, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_fence(assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_fence_entry(assert, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_fence(assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_fence_entry(assert, win) }
+}
+
+/// `MPI_Win_flush`.
+unsafe extern "C" fn win_flush_entry(rank: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_flush", parameters: &["rank", "win"] };
+    let _ = (rank, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_flush(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_entry(rank, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_flush(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_entry(rank, win) }
+}
+
+/// `MPI_Win_flush_all`.
+unsafe extern "C" fn win_flush_all_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_flush_all", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_flush_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_all_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_flush_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_all_entry(win) }
+}
+
+/// `MPI_Win_flush_local`.
+unsafe extern "C" fn win_flush_local_entry(rank: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_flush_local", parameters: &["rank", "win"] };
+    let _ = (rank, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_flush_local(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_local_entry(rank, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_flush_local(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_local_entry(rank, win) }
+}
+
+/// `MPI_Win_flush_local_all`.
+unsafe extern "C" fn win_flush_local_all_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_flush_local_all", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_flush_local_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_local_all_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_flush_local_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_flush_local_all_entry(win) }
+}
+
+/// `MPI_Win_free`.
+unsafe extern "C" fn win_free_entry(win: *mut Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_free", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_free(win: *mut Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_free_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_free(win: *mut Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_free_entry(win) }
+}
+
+/// `MPI_Win_free_keyval`.
+unsafe extern "C" fn win_free_keyval_entry(win_keyval: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_free_keyval", parameters: &["win_keyval"] };
+    let _ = (win_keyval,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_free_keyval(win_keyval: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_free_keyval_entry(win_keyval) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_free_keyval(win_keyval: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_free_keyval_entry(win_keyval) }
+}
+
+/// `MPI_Win_get_attr`.
+unsafe extern "C" fn win_get_attr_entry(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_get_attr",
+        parameters: &["win", "win_keyval", "attribute_val", "flag"],
+    };
+    let _ = (win, win_keyval, attribute_val, flag);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_attr_entry(win, win_keyval, attribute_val, flag) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_attr_entry(win, win_keyval, attribute_val, flag) }
+}
+
+/// `MPI_Win_get_errhandler`.
+unsafe extern "C" fn win_get_errhandler_entry(win: Win, errhandler: *mut Errhandler) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_get_errhandler", parameters: &["win", "errhandler"] };
+    let _ = (win, errhandler);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_errhandler(win: Win, errhandler: *mut Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_errhandler_entry(win, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_errhandler(win: Win, errhandler: *mut Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_errhandler_entry(win, errhandler) }
+}
+
+/// `MPI_Win_get_group`.
+unsafe extern "C" fn win_get_group_entry(win: Win, group: *mut Group) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_get_group", parameters: &["win", "group"] };
+    let _ = (win, group);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_group(win: Win, group: *mut Group) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_group_entry(win, group) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_group(win: Win, group: *mut Group) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_group_entry(win, group) }
+}
+
+/// `MPI_Win_get_info`.
+unsafe extern "C" fn win_get_info_entry(win: Win, info_used: *mut Info) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_get_info", parameters: &["win", "info_used"] };
+    let _ = (win, info_used);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_info(win: Win, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_info_entry(win, info_used) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_info(win: Win, info_used: *mut Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_info_entry(win, info_used) }
+}
+
+/// `MPI_Win_get_name`.
+unsafe extern "C" fn win_get_name_entry(
+    win: Win,
+    win_name: *mut c_char,
+    resultlen: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_get_name", parameters: &["win", "win_name", "resultlen"] };
+    let _ = (win, win_name, resultlen);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_name(
+    win: Win,
+    win_name: *mut c_char,
+    resultlen: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_name_entry(win, win_name, resultlen) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_name(
+    win: Win,
+    win_name: *mut c_char,
+    resultlen: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_name_entry(win, win_name, resultlen) }
+}
+
+/// `MPI_Win_lock`.
+unsafe extern "C" fn win_lock_entry(
+    lock_type: c_int,
+    rank: c_int,
+    assert: c_int,
+    win: Win,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_lock", parameters: &["lock_type", "rank", "assert", "win"] };
+    let _ = (lock_type, rank, assert, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_lock_entry(lock_type, rank, assert, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_lock(
+    lock_type: c_int,
+    rank: c_int,
+    assert: c_int,
+    win: Win,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_lock_entry(lock_type, rank, assert, win) }
+}
+
+/// `MPI_Win_lock_all`.
+unsafe extern "C" fn win_lock_all_entry(assert: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_lock_all", parameters: &["assert", "win"] };
+    let _ = (assert, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_lock_all(assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_lock_all_entry(assert, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_lock_all(assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_lock_all_entry(assert, win) }
+}
+
+/// `MPI_Win_post`.
+unsafe extern "C" fn win_post_entry(group: Group, assert: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_post", parameters: &["group", "assert", "win"] };
+    let _ = (group, assert, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_post(group: Group, assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_post_entry(group, assert, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_post(group: Group, assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_post_entry(group, assert, win) }
+}
+
+/// `MPI_Win_set_attr`.
+unsafe extern "C" fn win_set_attr_entry(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_set_attr", parameters: &["win", "win_keyval", "attribute_val"] };
+    let _ = (win, win_keyval, attribute_val);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_set_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_attr_entry(win, win_keyval, attribute_val) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_set_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_attr_entry(win, win_keyval, attribute_val) }
+}
+
+/// `MPI_Win_set_errhandler`.
+unsafe extern "C" fn win_set_errhandler_entry(win: Win, errhandler: Errhandler) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_set_errhandler", parameters: &["win", "errhandler"] };
+    let _ = (win, errhandler);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_errhandler_entry(win, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_errhandler_entry(win, errhandler) }
+}
+
+/// `MPI_Win_set_info`.
+unsafe extern "C" fn win_set_info_entry(win: Win, info: Info) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_set_info", parameters: &["win", "info"] };
+    let _ = (win, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_set_info(win: Win, info: Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_info_entry(win, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_set_info(win: Win, info: Info) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_info_entry(win, info) }
+}
+
+/// `MPI_Win_set_name`.
+unsafe extern "C" fn win_set_name_entry(win: Win, win_name: *const c_char) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_set_name", parameters: &["win", "win_name"] };
+    let _ = (win, win_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_set_name(win: Win, win_name: *const c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_name_entry(win, win_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_set_name(win: Win, win_name: *const c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_name_entry(win, win_name) }
+}
+
+/// `MPI_Win_shared_query`.
+unsafe extern "C" fn win_shared_query_entry(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut c_int,
+    baseptr: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_shared_query",
+        parameters: &["win", "rank", "size", "disp_unit", "baseptr"],
+    };
+    let _ = (win, rank, size, disp_unit, baseptr);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_shared_query(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut c_int,
+    baseptr: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_shared_query_entry(win, rank, size, disp_unit, baseptr) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_shared_query(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut c_int,
+    baseptr: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_shared_query_entry(win, rank, size, disp_unit, baseptr) }
+}
+
+/// `MPI_Win_shared_query_c`.
+unsafe extern "C" fn win_shared_query_c_entry(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut isize,
+    baseptr: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_shared_query_c",
+        parameters: &["win", "rank", "size", "disp_unit", "baseptr"],
+    };
+    let _ = (win, rank, size, disp_unit, baseptr);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_shared_query_c(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut isize,
+    baseptr: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_shared_query_c_entry(win, rank, size, disp_unit, baseptr) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_shared_query_c(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: *mut isize,
+    baseptr: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_shared_query_c_entry(win, rank, size, disp_unit, baseptr) }
+}
+
+/// `MPI_Win_start`.
+unsafe extern "C" fn win_start_entry(group: Group, assert: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_start", parameters: &["group", "assert", "win"] };
+    let _ = (group, assert, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_start(group: Group, assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_start_entry(group, assert, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_start(group: Group, assert: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_start_entry(group, assert, win) }
+}
+
+/// `MPI_Win_sync`.
+unsafe extern "C" fn win_sync_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_sync", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_sync(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_sync_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_sync(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_sync_entry(win) }
+}
+
+/// `MPI_Win_test`.
+unsafe extern "C" fn win_test_entry(win: Win, flag: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_test", parameters: &["win", "flag"] };
+    let _ = (win, flag);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_test(win: Win, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_test_entry(win, flag) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_test(win: Win, flag: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_test_entry(win, flag) }
+}
+
+/// `MPI_Win_unlock`.
+unsafe extern "C" fn win_unlock_entry(rank: c_int, win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_unlock", parameters: &["rank", "win"] };
+    let _ = (rank, win);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_unlock(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_unlock_entry(rank, win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_unlock(rank: c_int, win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_unlock_entry(rank, win) }
+}
+
+/// `MPI_Win_unlock_all`.
+unsafe extern "C" fn win_unlock_all_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_unlock_all", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_unlock_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_unlock_all_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_unlock_all(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_unlock_all_entry(win) }
+}
+
+/// `MPI_Win_wait`.
+unsafe extern "C" fn win_wait_entry(win: Win) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_wait", parameters: &["win"] };
+    let _ = (win,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_wait(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_wait_entry(win) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_wait(win: Win) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_wait_entry(win) }
+}
+
+/// `MPI_T_category_changed`.
+unsafe extern "C" fn t_category_changed_entry(update_number: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_category_changed", parameters: &["update_number"] };
+    let _ = (update_number,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_changed(update_number: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_changed_entry(update_number) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_changed(update_number: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_changed_entry(update_number) }
+}
+
+/// `MPI_T_category_get_categories`.
+unsafe extern "C" fn t_category_get_categories_entry(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_category_get_categories",
+        parameters: &["cat_index", "len", "indices"],
+    };
+    let _ = (cat_index, len, indices);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_categories(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_categories_entry(cat_index, len, indices) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_categories(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_categories_entry(cat_index, len, indices) }
+}
+
+/// `MPI_T_category_get_cvars`.
+unsafe extern "C" fn t_category_get_cvars_entry(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_category_get_cvars", parameters: &["cat_index", "len", "indices"] };
+    let _ = (cat_index, len, indices);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_cvars(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_cvars_entry(cat_index, len, indices) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_cvars(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_cvars_entry(cat_index, len, indices) }
+}
+
+/// `MPI_T_category_get_events`.
+unsafe extern "C" fn t_category_get_events_entry(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_category_get_events", parameters: &["cat_index", "len", "indices"] };
+    let _ = (cat_index, len, indices);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_events(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_events_entry(cat_index, len, indices) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_events(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_events_entry(cat_index, len, indices) }
+}
+
+/// `MPI_T_category_get_index`.
+unsafe extern "C" fn t_category_get_index_entry(
+    name: *const c_char,
+    cat_index: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_category_get_index", parameters: &["name", "cat_index"] };
+    let _ = (name, cat_index);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_index(name: *const c_char, cat_index: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_index_entry(name, cat_index) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_index(
+    name: *const c_char,
+    cat_index: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_index_entry(name, cat_index) }
+}
+
+/// `MPI_T_category_get_info`.
+unsafe extern "C" fn t_category_get_info_entry(
+    cat_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    num_cvars: *mut c_int,
+    num_pvars: *mut c_int,
+    num_categories: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_category_get_info",
+        parameters: &[
+            "cat_index",
+            "name",
+            "name_len",
+            "desc",
+            "desc_len",
+            "num_cvars",
+            "num_pvars",
+            "num_categories",
+        ],
+    };
+    let _ = (cat_index, name, name_len, desc, desc_len, num_cvars, num_pvars, num_categories);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_info(
+    cat_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    num_cvars: *mut c_int,
+    num_pvars: *mut c_int,
+    num_categories: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_category_get_info_entry(
+            cat_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            num_cvars,
+            num_pvars,
+            num_categories,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_info(
+    cat_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    num_cvars: *mut c_int,
+    num_pvars: *mut c_int,
+    num_categories: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_category_get_info_entry(
+            cat_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            num_cvars,
+            num_pvars,
+            num_categories,
+        )
+    }
+}
+
+/// `MPI_T_category_get_num`.
+unsafe extern "C" fn t_category_get_num_entry(num_cat: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_category_get_num", parameters: &["num_cat"] };
+    let _ = (num_cat,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_num(num_cat: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_num_entry(num_cat) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_num(num_cat: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_num_entry(num_cat) }
 }

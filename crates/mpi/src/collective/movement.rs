@@ -30,7 +30,7 @@ impl EqualBlocks {
         self.count * self.datatype.size()
     }
 
-    fn into_blocks(self) -> Blocks {
+    pub(super) fn into_blocks(self) -> Blocks {
         Blocks::of_elements(self.buffer, &self.datatype, self.count)
     }
 }
@@ -232,6 +232,22 @@ pub(super) fn allgather_packed(
     let scratch = packed_scratch(communicator, key, block_bytes);
     let receive = Blocks::Bytes { buffer, unit: block_bytes };
     prepare(communicator, key, Memories { send: Blocks::Absent, receive, scratch })
+}
+
+/// An alltoall over packed blocks, for purposes of our own.
+pub(crate) fn alltoall_packed(
+    communicator: &Rc<Communicator>,
+    send: Buffer,
+    receive: Buffer,
+    block_bytes: usize,
+) -> Collective {
+    let key = ScheduleKey::Alltoall { block_bytes, input: Input::SendBuffer };
+    let memories = Memories {
+        send: Blocks::Bytes { buffer: send, unit: block_bytes },
+        receive: Blocks::Bytes { buffer: receive, unit: block_bytes },
+        scratch: packed_scratch(communicator, key, block_bytes),
+    };
+    prepare(communicator, key, memories)
 }
 
 pub(super) fn receive_only(receive: Blocks) -> Memories {

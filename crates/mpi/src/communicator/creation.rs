@@ -55,7 +55,9 @@ impl Process {
         let link = Link::of(self, communicator);
         let block = self.agree_on_contexts(&link, communicator.rank(), communicator.size(), tag)?;
         let attributes = communicator.attributes().copied(object)?;
-        Ok(self.derive(communicator, block, Rc::clone(communicator.group()), attributes))
+        let copy = self.derive(communicator, block, Rc::clone(communicator.group()), attributes);
+        copy.share_topology(communicator);
+        Ok(copy)
     }
 
     /// `MPI_Comm_dup_with_info`: as [`Process::duplicate_communicator`], with these hints.

@@ -148,6 +148,8 @@ impl Context<'_> {
             "tag" | "sendtag" if communicator => format!("call.send_tag({position}, {name})?"),
             "root" if communicator => format!("call.root({position}, {name}, &comm)?"),
             "n" if self.module == "infos" => name,
+            // Checked where the others can be told of it.
+            "n" if self.module == "topologies" => name,
             "count" | "incount" | "outcount" | "n" | "ndims" => {
                 let integer = if integer == name { format!("i64::from({name})") } else { integer };
                 let integer = if parameter.base == "int" { integer } else { name };

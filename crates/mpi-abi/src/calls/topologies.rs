@@ -1,0 +1,440 @@
+//! Virtual topologies (chapter 8 of the standard).
+
+use std::ffi::c_int;
+use std::rc::Rc;
+
+use base::ErrorClass;
+use mpi::info::Info;
+use mpi::topology::{
+    Cartesian, DistributedGraph, Graph, Neighbors, Topology, WeightedEdge, dimensions, edge_count,
+    edges_of_lists,
+};
+
+use super::communicators::hand_out;
+use crate::arguments::{Integers, KnownCommunicator, Out, OutIntegers};
+use crate::c::Comm;
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::*;
+
+pub fn topo_test(_call: &Call, comm: KnownCommunicator, status: Out<c_int>) -> Outcome<()> {
+    status.set(match comm.topology() {
+        None => MPI_UNDEFINED,
+        Some(Topology::Cartesian(_)) => MPI_CART,
+        Some(Topology::Graph(_)) => MPI_GRAPH,
+        Some(Topology::Distributed(_)) => MPI_DIST_GRAPH,
+    });
+    Ok(())
+}
+
+pub fn dims_create(_call: &Call, nnodes: c_int, ndims: usize, dims: OutIntegers) -> Outcome<()> {
+    // SAFETY: the program vouches for `ndims` integers.
+    let mut sizes = unsafe { dims.read_ints(ndims) }?;
+    dimensions::balance(nnodes, &mut sizes).map_err(|error| match error.class {
+        ErrorClass::Dims => Failure::of_argument(3, error),
+        _ => Failure::of_argument(1, error),
+    })?;
+    // SAFETY: as above.
+    unsafe { dims.write(sizes.into_iter().map(i64::from)) }
+}
+
+pub fn cart_create(
+    call: &Call,
+    comm_old: KnownCommunicator,
+    ndims: usize,
+    dims: Integers,
+    periods: Integers,
+    _reorder: c_int,
+    comm_cart: Out<Comm>,
+) -> Outcome<()> {
+    let grid = grid(&comm_old, ndims, dims, periods)?;
+    let made = call.library.process.create_cartesian(&comm_old, grid)?;
+    hand_out(call, made, comm_cart)
+}
+
+/// Processes keep their ranks; those beyond the grid have none in it.
+pub fn cart_map(
+    _call: &Call,
+    comm: KnownCommunicator,
+    ndims: usize,
+    dims: Integers,
+    periods: Integers,
+    newrank: Out<c_int>,
+) -> Outcome<()> {
+    let count = grid(&comm, ndims, dims, periods)?.process_count();
+    newrank.set(if comm.rank() < count { comm.rank() as c_int } else { MPI_UNDEFINED });
+    Ok(())
+}
+
+fn grid(
+    comm: &KnownCommunicator,
+    ndims: usize,
+    dims: Integers,
+    periods: Integers,
+) -> Outcome<Cartesian> {
+    // SAFETY: the program vouches for lists of `ndims` integers.
+    let (sizes, periodic) = unsafe { (dims.read_ints(ndims)?, periods.read_ints(ndims)?) };
+    let dimensions = sizes.into_iter().zip(periodic.into_iter().map(|flag| flag != 0));
+    let of_sizes = |error| Failure::of_argument(dims.position(), error);
+    Cartesian::new(dimensions, comm.size()).map_err(of_sizes)
+}
+
+pub fn cartdim_get(_call: &Call, comm: KnownCommunicator, ndims: Out<c_int>) -> Outcome<()> {
+    ndims.set(comm.cartesian().map_err(of_first)?.dimensions().len() as c_int);
+    Ok(())
+}
+
+pub fn cart_get(
+    _call: &Call,
+    comm: KnownCommunicator,
+    maxdims: c_int,
+    dims: OutIntegers,
+    periods: OutIntegers,
+    coords: OutIntegers,
+) -> Outcome<()> {
+    let grid = comm.cartesian().map_err(of_first)?;
+    let dimensions = grid.dimensions();
+    check_room(2, maxdims, dimensions.len(), "dimensions")?;
+    let position = grid.coordinates(comm.rank() as c_int)?;
+    // SAFETY: the program vouches for as much room as it told, and that is enough.
+    unsafe {
+        dims.write(dimensions.iter().map(|dimension| dimension.size.into()))?;
+        periods.write(dimensions.iter().map(|dimension| dimension.periodic.into()))?;
+        coords.write(position.into_iter().map(i64::from))
+    }
+}
+
+pub fn cart_rank(
+    _call: &Call,
+    comm: KnownCommunicator,
+    coords: Integers,
+    rank: Out<c_int>,
+) -> Outcome<()> {
+    let grid = comm.cartesian().map_err(of_first)?;
+    // SAFETY: the program vouches for a coordinate for each dimension.
+    let coordinates = unsafe { coords.read_ints(grid.dimensions().len()) }?;
+    let found = grid.rank(&coordinates).map_err(|error| Failure::of_argument(2, error))?;
+    rank.set(found as c_int);
+    Ok(())
+}
+
+pub fn cart_coords(
+    _call: &Call,
+    comm: KnownCommunicator,
+    rank: c_int,
+    maxdims: c_int,
+    coords: OutIntegers,
+) -> Outcome<()> {
+    let grid = comm.cartesian().map_err(of_first)?;
+    let position = grid.coordinates(rank).map_err(|error| Failure::of_argument(2, error))?;
+    check_room(3, maxdims, position.len(), "dimensions")?;
+    // SAFETY: the program vouches for as much room as it told, and that is enough.
+    unsafe { coords.write(position.into_iter().map(i64::from)) }
+}
+
+pub fn cart_shift(
+    _call: &Call,
+    comm: KnownCommunicator,
+    direction: c_int,
+    disp: c_int,
+    rank_source: Out<c_int>,
+    rank_dest: Out<c_int>,
+) -> Outcome<()> {
+    let grid = comm.cartesian().map_err(of_first)?;
+    let shifted = grid.shift(comm.rank(), direction, disp);
+    let (source, destination) = shifted.map_err(|error| Failure::of_argument(2, error))?;
+    rank_source.set(source.map_or(MPI_PROC_NULL, |rank| rank as c_int));
+    rank_dest.set(destination.map_or(MPI_PROC_NULL, |rank| rank as c_int));
+    Ok(())
+}
+
+pub fn cart_sub(
+    call: &Call,
+    comm: KnownCommunicator,
+    remain_dims: Integers,
+    newcomm: Out<Comm>,
+) -> Outcome<()> {
+    let count = comm.cartesian().map_err(of_first)?.dimensions().len();
+    // SAFETY: the program vouches for a flag for each dimension.
+    let flags = unsafe { remain_dims.read_ints(count) }?;
+    let remain: Vec<bool> = flags.into_iter().map(|flag| flag != 0).collect();
+    let made = call.library.process.create_part_of_cartesian(&comm, &remain)?;
+    hand_out(call, made, newcomm)
+}
+
+pub fn graph_create(
+    call: &Call,
+    comm_old: KnownCommunicator,
+    nnodes: c_int,
+    indx: Integers,
+    edges: Integers,
+    _reorder: c_int,
+    comm_graph: Out<Comm>,
+) -> Outcome<()> {
+    let graph = graph(&comm_old, nnodes, indx, edges)?;
+    let made = call.library.process.create_graph(&comm_old, graph)?;
+    hand_out(call, made, comm_graph)
+}
+
+/// Processes keep their ranks; those beyond the graph have none in it.
+pub fn graph_map(
+    _call: &Call,
+    comm: KnownCommunicator,
+    nnodes: c_int,
+    indx: Integers,
+    edges: Integers,
+    newrank: Out<c_int>,
+) -> Outcome<()> {
+    let count = graph(&comm, nnodes, indx, edges)?.process_count();
+    newrank.set(if comm.rank() < count { comm.rank() as c_int } else { MPI_UNDEFINED });
+    Ok(())
+}
+
+fn graph(
+    comm: &KnownCommunicator,
+    nnodes: c_int,
+    indx: Integers,
+    edges: Integers,
+) -> Outcome<Graph> {
+    let Ok(nodes) = usize::try_from(nnodes) else {
+        let detail = format!("is {nnodes}, but must not be negative");
+        return Err(Failure::argument(2, ErrorClass::Arg, detail));
+    };
+    if nodes > comm.size() as usize {
+        let detail = format!("is {nodes}, but the communicator has {} processes", comm.size());
+        return Err(Failure::argument(2, ErrorClass::Topology, detail));
+    }
+    // SAFETY: the program vouches for `nnodes` integers.
+    let index = unsafe { indx.read_ints(nodes) }?;
+    let count = Graph::edge_count(&index).map_err(|error| Failure::of_argument(3, error))?;
+    // SAFETY: the program vouches for as many edges as the index says.
+    let edges = unsafe { edges.read_ints(count) }?;
+    Graph::new(index, edges, comm.size()).map_err(|error| Failure::of_argument(4, error))
+}
+
+pub fn graphdims_get(
+    _call: &Call,
+    comm: KnownCommunicator,
+    nnodes: Out<c_int>,
+    nedges: Out<c_int>,
+) -> Outcome<()> {
+    let graph = comm.graph().map_err(of_first)?;
+    nnodes.set(graph.index().len() as c_int);
+    nedges.set(graph.edges().len() as c_int);
+    Ok(())
+}
+
+pub fn graph_get(
+    _call: &Call,
+    comm: KnownCommunicator,
+    maxindex: c_int,
+    maxedges: c_int,
+    indx: OutIntegers,
+    edges: OutIntegers,
+) -> Outcome<()> {
+    let graph = comm.graph().map_err(of_first)?;
+    check_room(2, maxindex, graph.index().len(), "nodes")?;
+    check_room(3, maxedges, graph.edges().len(), "edges")?;
+    // SAFETY: the program vouches for as much room as it told, and that is enough.
+    unsafe {
+        indx.write(graph.index().iter().map(|end| i64::from(*end)))?;
+        edges.write(graph.edges().iter().map(|node| i64::from(*node)))
+    }
+}
+
+pub fn graph_neighbors_count(
+    _call: &Call,
+    comm: KnownCommunicator,
+    rank: c_int,
+    nneighbors: Out<c_int>,
+) -> Outcome<()> {
+    nneighbors.set(neighbors_of(&comm, rank)?.len() as c_int);
+    Ok(())
+}
+
+pub fn graph_neighbors(
+    _call: &Call,
+    comm: KnownCommunicator,
+    rank: c_int,
+    maxneighbors: c_int,
+    neighbors: OutIntegers,
+) -> Outcome<()> {
+    let found = neighbors_of(&comm, rank)?;
+    check_room(3, maxneighbors, found.len(), "neighbours")?;
+    // SAFETY: the program vouches for as much room as it told, and that is enough.
+    unsafe { neighbors.write(found.iter().map(|node| i64::from(*node))) }
+}
+
+fn neighbors_of(comm: &KnownCommunicator, rank: c_int) -> Outcome<&[u32]> {
+    let graph = comm.graph().map_err(of_first)?;
+    graph.neighbors(rank).map_err(|error| Failure::of_argument(2, error))
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn dist_graph_create_adjacent(
+    call: &Call,
+    comm_old: KnownCommunicator,
+    indegree: c_int,
+    sources: Integers,
+    sourceweights: Integers,
+    outdegree: c_int,
+    destinations: Integers,
+    destweights: Integers,
+    _info: Option<Rc<Info>>,
+    _reorder: c_int,
+    comm_dist_graph: Out<Comm>,
+) -> Outcome<()> {
+    let (incoming, outgoing) = (degree(2, indegree)?, degree(5, outdegree)?);
+    let (in_weights, out_weights) =
+        (read_weights(sourceweights, incoming)?, read_weights(destweights, outgoing)?);
+    if incoming > 0 && outgoing > 0 && in_weights.is_some() != out_weights.is_some() {
+        let detail = "is MPI_UNWEIGHTED or not, unlike the other list of weights: it is for both \
+                      or none";
+        return Err(Failure::argument(4, ErrorClass::Arg, detail));
+    }
+    let processes = comm_old.size();
+    // SAFETY: the program vouches for lists of as many ranks as it told.
+    let (in_ranks, out_ranks) =
+        unsafe { (sources.read_ints(incoming)?, destinations.read_ints(outgoing)?) };
+    let weighted = in_weights.is_some() || out_weights.is_some();
+    let graph = DistributedGraph {
+        sources: Neighbors::new(&in_ranks, in_weights.as_deref(), processes)
+            .map_err(|error| Failure::of_argument(3, error))?,
+        destinations: Neighbors::new(&out_ranks, out_weights.as_deref(), processes)
+            .map_err(|error| Failure::of_argument(6, error))?,
+        weighted,
+    };
+    let made = call.library.process.create_distributed_graph(&comm_old, graph)?;
+    hand_out(call, made, comm_dist_graph)
+}
+
+/// A process whose arguments are wrong takes part all the same, so that the others hear of it
+/// instead of waiting.
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn dist_graph_create(
+    call: &Call,
+    comm_old: KnownCommunicator,
+    n: c_int,
+    sources: Integers,
+    degrees: Integers,
+    destinations: Integers,
+    weights: Integers,
+    _info: Option<Rc<Info>>,
+    _reorder: c_int,
+    comm_dist_graph: Out<Comm>,
+) -> Outcome<()> {
+    let process = &call.library.process;
+    let weighted = weights.address() != MPI_UNWEIGHTED;
+    match given_edges(&comm_old, n, [sources, degrees, destinations], weights) {
+        Ok(edges) => {
+            let made = process.create_distributed_graph_of_edges(&comm_old, &edges, weighted)?;
+            hand_out(call, made, comm_dist_graph)
+        }
+        Err(failure) => {
+            process.refuse_distributed_graph_of_edges(&comm_old)?;
+            Err(failure)
+        }
+    }
+}
+
+fn given_edges(
+    comm: &KnownCommunicator,
+    n: c_int,
+    [sources, degrees, destinations]: [Integers; 3],
+    weights: Integers,
+) -> Outcome<Vec<WeightedEdge>> {
+    let n = degree(2, n)?;
+    // SAFETY: the program vouches for `n` sources and degrees.
+    let (sources, degrees) = unsafe { (sources.read_ints(n)?, degrees.read_ints(n)?) };
+    let count = edge_count(&degrees).map_err(|error| Failure::of_argument(4, error))?;
+    let weights = read_weights(weights, count)?;
+    // SAFETY: the program vouches for as many destinations as the degrees say.
+    let destinations = unsafe { destinations.read_ints(count) }?;
+    Ok(edges_of_lists(&sources, &degrees, &destinations, weights.as_deref(), comm.size())?)
+}
+
+/// The weights of `count` edges; none for `MPI_UNWEIGHTED`.
+fn read_weights(weights: Integers, count: usize) -> Outcome<Option<Vec<c_int>>> {
+    match weights.address() {
+        MPI_UNWEIGHTED => Ok(None),
+        MPI_WEIGHTS_EMPTY if count > 0 => {
+            let detail = format!("is MPI_WEIGHTS_EMPTY, but there are {count} edges");
+            Err(Failure::argument(weights.position(), ErrorClass::Arg, detail))
+        }
+        // SAFETY: the program vouches for a weight for each edge.
+        _ => unsafe { weights.read_ints(count) }.map(Some),
+    }
+}
+
+pub fn dist_graph_neighbors_count(
+    _call: &Call,
+    comm: KnownCommunicator,
+    indegree: Out<c_int>,
+    outdegree: Out<c_int>,
+    weighted: Out<c_int>,
+) -> Outcome<()> {
+    let graph = comm.distributed_graph().map_err(of_first)?;
+    indegree.set(graph.sources.ranks.len() as c_int);
+    outdegree.set(graph.destinations.ranks.len() as c_int);
+    weighted.set_flag(graph.weighted);
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn dist_graph_neighbors(
+    _call: &Call,
+    comm: KnownCommunicator,
+    maxindegree: c_int,
+    sources: OutIntegers,
+    sourceweights: OutIntegers,
+    maxoutdegree: c_int,
+    destinations: OutIntegers,
+    destweights: OutIntegers,
+) -> Outcome<()> {
+    let graph = comm.distributed_graph().map_err(of_first)?;
+    let (incoming, outgoing) = (degree(2, maxindegree)?, degree(5, maxoutdegree)?);
+    let weighted = graph.weighted;
+    tell_neighbors(&graph.sources, incoming, sources, weighted.then_some(sourceweights))?;
+    tell_neighbors(&graph.destinations, outgoing, destinations, weighted.then_some(destweights))
+}
+
+/// Tells as many neighbours as there is room for (section 8.5.5).
+fn tell_neighbors(
+    neighbors: &Neighbors,
+    room: usize,
+    ranks: OutIntegers,
+    weights: Option<OutIntegers>,
+) -> Outcome<()> {
+    let told = neighbors.ranks.len().min(room);
+    // SAFETY: the program vouches for as much room as it told.
+    unsafe { ranks.write(neighbors.ranks[..told].iter().map(|rank| i64::from(*rank))) }?;
+    match weights {
+        Some(weights) if !matches!(weights.address(), MPI_UNWEIGHTED | MPI_WEIGHTS_EMPTY) => {
+            // SAFETY: as above.
+            unsafe {
+                weights.write(neighbors.weights[..told].iter().map(|weight| i64::from(*weight)))
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn degree(position: usize, degree: c_int) -> Outcome<usize> {
+    usize::try_from(degree).map_err(|_| {
+        let detail = format!("is {degree}, but must not be negative");
+        Failure::argument(position, ErrorClass::Arg, detail)
+    })
+}
+
+fn check_room(position: usize, room: c_int, needed: usize, what: &str) -> Outcome<()> {
+    if usize::try_from(room).is_ok_and(|room| room >= needed) {
+        return Ok(());
+    }
+    let detail = format!("is {room}, but there are {needed} {what}");
+    Err(Failure::argument(position, ErrorClass::Arg, detail))
+}
+
+/// The communicator is the first argument of all calls that ask about its topology.
+fn of_first(error: base::Error) -> Failure {
+    Failure::of_argument(1, error)
+}

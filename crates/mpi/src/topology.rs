@@ -1,0 +1,43 @@
+//! Virtual topologies: who is whose neighbour in a communicator (chapter 8 of the MPI standard).
+//!
+//! A topology is a plain value that answers questions about ranks; all processes of a
+//! communicator hold the same one, except a distributed graph, of which each knows its own part.
+//! Ranks are never reordered.
+
+mod cartesian;
+mod creation;
+pub mod dimensions;
+mod distributed;
+mod graph;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+
+use collectives::neighborhood::Neighborhood;
+
+pub use cartesian::{Cartesian, Dimension};
+pub use distributed::{DistributedGraph, Neighbors, WeightedEdge, edge_count, edges_of_lists};
+pub use graph::Graph;
+pub(crate) use surroundings::Surroundings;
+
+/// The topology of a communicator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// A grid.
+    Cartesian(Cartesian),
+    /// A graph that all processes know.
+    Graph(Graph),
+    /// A graph of which each process knows its neighbours.
+    Distributed(DistributedGraph),
+}
+
+impl Topology {
+    /// The edges of the process with this rank, as neighbourhood collectives use them.
+    pub fn neighborhood(&self, rank: u32) -> Neighborhood {
+        match self {
+            Topology::Cartesian(grid) => grid.neighborhood(rank),
+            Topology::Graph(graph) => graph.neighborhood(rank),
+            Topology::Distributed(graph) => graph.neighborhood(),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! How communicators with a topology come to be.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Error, ErrorClass, Result};
+use memory::{Buffer, Scratch};
+
+use super::{Cartesian, DistributedGraph, Graph, Topology, WeightedEdge};
+use crate::Process;
+use crate::collective::{self, alltoallv};
+use crate::communicator::Communicator;
+
+impl Process {
+    /// `MPI_Cart_create` (section 8.5.1): the grid for as many processes as it has, in the order of
+    /// their ranks; none for the others.
+    ///
+    /// # Errors
+    /// `Comm` for an intercommunicator; what [`Process::create_communicator`] may return; so for
+    /// all creations here.
+    pub fn create_cartesian(
+        &self,
+        communicator: &Rc<Communicator>,
+        grid: Cartesian,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let count = grid.process_count();
+        self.create_of_first(communicator, count, Topology::Cartesian(grid))
+    }
+
+    /// `MPI_Cart_sub` (section 8.5.7): the part of the grid around this process in the dimensions
+    /// that remain.
+    ///
+    /// # Errors
+    /// `Topology` if the communicator is not a grid.
+    pub fn create_part_of_cartesian(
+        &self,
+        communicator: &Rc<Communicator>,
+        remain: &[bool],
+    ) -> Result<Option<Rc<Communicator>>> {
+        let (part, members) = communicator.cartesian()?.part(communicator.rank(), remain);
+        let ranks: Vec<i32> = members.iter().map(|rank| *rank as i32).collect();
+        let group = communicator.group().incl(&ranks)?;
+        let created = self.create_communicator(communicator, &group)?;
+        Ok(created.inspect(|created| created.set_topology(Topology::Cartesian(part))))
+    }
+
+    /// `MPI_Graph_create` (section 8.5.3): the graph for as many processes as it has, in the order
+    /// of their ranks; none for the others.
+    ///
+    /// # Errors
+    /// As for [`Process::create_cartesian`].
+    pub fn create_graph(
+        &self,
+        communicator: &Rc<Communicator>,
+        graph: Graph,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let count = graph.process_count();
+        self.create_of_first(communicator, count, Topology::Graph(graph))
+    }
+
+    /// `MPI_Dist_graph_create_adjacent` (section 8.5.4): each process gives its own neighbours.
+    ///
+    /// # Errors
+    /// As for [`Process::create_cartesian`].
+    pub fn create_distributed_graph(
+        &self,
+        communicator: &Rc<Communicator>,
+        graph: DistributedGraph,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let count = communicator.size();
+        self.create_of_first(communicator, count, Topology::Distributed(graph))
+    }
+
+    /// `MPI_Dist_graph_create` (section 8.5.4): each process gives any edges of the graph, and
+    /// whether they have weights.
+    ///
+    /// # Errors
+    /// As for [`Process::create_cartesian`]; `Arg` if another process cannot use its edges, or not
+    /// all agree on having weights.
+    pub fn create_distributed_graph_of_edges(
+        &self,
+        communicator: &Rc<Communicator>,
+        edges: &[WeightedEdge],
+        weighted: bool,
+    ) -> Result<Option<Rc<Communicator>>> {
+        refuse_intercommunicator(communicator)?;
+        let (leaving, reaching) = self.exchange_edges(communicator, edges, weighted)?;
+        let graph = DistributedGraph::of_edges(leaving, reaching, weighted);
+        self.create_distributed_graph(communicator, graph)
+    }
+
+    /// In place of [`Process::create_distributed_graph_of_edges`] on a process whose edges cannot be
+    /// used: the others get an error and do not wait.
+    ///
+    /// # Errors
+    /// `Comm` for an intercommunicator; `ProcAborted` if another process has ended.
+    pub fn refuse_distributed_graph_of_edges(&self, communicator: &Rc<Communicator>) -> Result<()> {
+        refuse_intercommunicator(communicator)?;
+        let told = vec![Notice::UNUSABLE; communicator.size() as usize];
+        self.exchange_notices(communicator, &told).map(|_| ())
+    }
+
+    fn create_of_first(
+        &self,
+        communicator: &Rc<Communicator>,
+        count: u32,
+        topology: Topology,
+    ) -> Result<Option<Rc<Communicator>>> {
+        refuse_intercommunicator(communicator)?;
+        let ranks: Vec<i32> = (0..count as i32).collect();
+        let group = communicator.group().incl(&ranks)?;
+        let created = self.create_communicator(communicator, &group)?;
+        Ok(created.inspect(|created| created.set_topology(topology)))
+    }
+
+    /// Tells each process the edges that leave it and those that reach it; returns those that leave
+    /// and reach this one, both in the order of the ranks of the processes that gave them.
+    fn exchange_edges(
+        &self,
+        communicator: &Rc<Communicator>,
+        edges: &[WeightedEdge],
+        weighted: bool,
+    ) -> Result<(Vec<WeightedEdge>, Vec<WeightedEdge>)> {
+        let size = communicator.size() as usize;
+        let mut leaving = vec![Vec::new(); size];
+        let mut reaching = vec![Vec::new(); size];
+        for edge in edges {
+            leaving[edge.source as usize].push(*edge);
+            reaching[edge.destination as usize].push(*edge);
+        }
+        let told: Vec<Notice> = (leaving.iter().zip(&reaching))
+            .map(|(leaving, reaching)| Notice {
+                leaving: leaving.len() as u32,
+                reaching: reaching.len() as u32,
+                weighted,
+                usable: true,
+            })
+            .collect();
+        let heard = self.exchange_notices(communicator, &told)?;
+        check_notices(&heard, weighted)?;
+        let sent: Vec<Buffer> = (leaving.iter().zip(&reaching))
+            .map(|(leaving, reaching)| packed(leaving.iter().chain(reaching)))
+            .collect();
+        let received: Vec<Buffer> =
+            heard.iter().map(|notice| scratch(notice.edges() * WeightedEdge::BYTES)).collect();
+        self.complete(alltoallv(communicator, Some(sent), received.clone()))?;
+        let (mut leaving, mut reaching) = (Vec::new(), Vec::new());
+        for (notice, buffer) in heard.iter().zip(&received) {
+            let edges = (0..notice.edges()).map(|index| WeightedEdge::read(buffer, index));
+            let (of_leaving, of_reaching): (Vec<_>, Vec<_>) =
+                (0..).zip(edges).partition(|(index, _)| *index < notice.leaving);
+            leaving.extend(of_leaving.into_iter().map(|(_, edge)| edge));
+            reaching.extend(of_reaching.into_iter().map(|(_, edge)| edge));
+        }
+        Ok((leaving, reaching))
+    }
+
+    fn exchange_notices(
+        &self,
+        communicator: &Rc<Communicator>,
+        told: &[Notice],
+    ) -> Result<Vec<Notice>> {
+        let sent = scratch(told.len() * Notice::BYTES);
+        let received = scratch(told.len() * Notice::BYTES);
+        for (index, notice) in told.iter().enumerate() {
+            sent.write(index * Notice::BYTES, &notice.to_bytes());
+        }
+        let exchange =
+            collective::alltoall_packed(communicator, sent, received.clone(), Notice::BYTES);
+        self.complete(exchange)?;
+        let notice = |index: usize| {
+            let mut bytes = [0; Notice::BYTES];
+            received.read(index * Notice::BYTES, &mut bytes);
+            Notice::from_bytes(bytes)
+        };
+        Ok((0..told.len()).map(notice).collect())
+    }
+}
+
+/// What one process tells another before it tells it edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Notice {
+    /// How many edges follow that leave the other process.
+    leaving: u32,
+    /// How many follow after them that reach it.
+    reaching: u32,
+    weighted: bool,
+    /// Whether the program's arguments were right.
+    usable: bool,
+}
+
+impl Notice {
+    const UNUSABLE: Self = Self { leaving: 0, reaching: 0, weighted: false, usable: false };
+
+    /// The two counts, the two flags, padding.
+    const BYTES: usize = 12;
+
+    fn edges(&self) -> usize {
+        self.leaving as usize + self.reaching as usize
+    }
+
+    fn to_bytes(self) -> [u8; Self::BYTES] {
+        let flags = [u8::from(self.weighted), u8::from(self.usable), 0, 0];
+        words_to_bytes([self.leaving, self.reaching, u32::from_le_bytes(flags)])
+    }
+
+    fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let [leaving, reaching, flags] = words_of_bytes(bytes);
+        let [weighted, usable, ..] = flags.to_le_bytes();
+        Self { leaving, reaching, weighted: weighted != 0, usable: usable != 0 }
+    }
+}
+
+impl WeightedEdge {
+    const BYTES: usize = 12;
+
+    fn to_bytes(self) -> [u8; Self::BYTES] {
+        words_to_bytes([self.source, self.destination, self.weight.cast_unsigned()])
+    }
+
+    fn read(buffer: &Buffer, index: usize) -> Self {
+        let mut bytes = [0; Self::BYTES];
+        buffer.read(index * Self::BYTES, &mut bytes);
+        let [source, destination, weight] = words_of_bytes(bytes);
+        Self { source, destination, weight: weight.cast_signed() }
+    }
+}
+
+fn words_to_bytes(words: [u32; 3]) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+fn words_of_bytes(bytes: [u8; 12]) -> [u32; 3] {
+    let mut words = [0; 3];
+    for (word, place) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+        *word = u32::from_le_bytes([place[0], place[1], place[2], place[3]]);
+    }
+    words
+}
+
+fn packed<'a>(edges: impl Iterator<Item = &'a WeightedEdge>) -> Buffer {
+    let bytes: Vec<u8> = edges.flat_map(|edge| edge.to_bytes()).collect();
+    let buffer = scratch(bytes.len());
+    buffer.write(0, &bytes);
+    buffer
+}
+
+fn scratch(bytes: usize) -> Buffer {
+    Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+}
+
+fn check_notices(heard: &[Notice], weighted: bool) -> Result<()> {
+    for (rank, notice) in heard.iter().enumerate() {
+        if !notice.usable {
+            let what = format!(
+                "the process with rank {rank} gave wrong edges; the graph cannot be made without \
+                 them"
+            );
+            return Err(Error::new(ErrorClass::Arg, what));
+        }
+        if notice.weighted != weighted {
+            let (here, there) = if weighted { ("", "no ") } else { ("no ", "") };
+            let what = format!(
+                "{here}weights are given here, but {there}weights by the process with rank {rank}: \
+                 MPI_UNWEIGHTED is for all processes or none"
+            );
+            return Err(Error::new(ErrorClass::Arg, what));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_intercommunicator(communicator: &Communicator) -> Result<()> {
+    if communicator.remote().is_none() {
+        return Ok(());
+    }
+    let what = "the communicator is an intercommunicator, which has no topology";
+    Err(Error::new(ErrorClass::Comm, what))
+}
