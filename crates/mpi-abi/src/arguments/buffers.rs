@@ -133,7 +133,7 @@ impl Elements {
     /// # Errors
     /// `Buffer` for a null pointer under data, and for the numbers that are no addresses.
     pub fn check_address(&self, count: usize, datatype: &Datatype) -> Outcome<()> {
-        check_address(self.position, self.address, count, datatype)
+        check_address(self.position, self.address, 0, count, datatype)
     }
 }
 
@@ -181,20 +181,23 @@ pub fn is_in_place(address: *const c_void) -> bool {
     address as usize == MPI_IN_PLACE
 }
 
-/// Whether `count` elements can lie at an address.
+/// Whether `count` elements can lie at a displacement, in bytes, from an address.
 ///
 /// # Errors
 /// `Buffer` for a null pointer under data, and for the numbers that are no addresses.
 pub fn check_address(
     position: usize,
     address: *const c_void,
+    displacement: isize,
     count: usize,
     datatype: &Datatype,
 ) -> Outcome<()> {
     let bytes = datatype.packed_size(count)?;
+    let from_zero = displacement.saturating_add(datatype.true_lower_bound());
     match address as usize {
-        // MPI_BOTTOM is the null pointer: right with a datatype that holds addresses.
-        0 if bytes > 0 && datatype.true_lower_bound() < LOWEST_ADDRESS => {
+        // MPI_BOTTOM is the null pointer: right with displacements, in the datatype or beside it,
+        // that are addresses.
+        0 if bytes > 0 && from_zero < LOWEST_ADDRESS => {
             let detail = format!("is a null pointer, but {bytes} bytes of data are asked for");
             Err(Failure::argument(position, ErrorClass::Buffer, detail))
         }

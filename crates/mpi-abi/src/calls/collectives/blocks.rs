@@ -65,8 +65,8 @@ impl BlockTable {
         let mut buffers = Vec::with_capacity(counts.len());
         for (index, (count, displacement)) in counts.into_iter().zip(displacements).enumerate() {
             let (datatype, unit) = of_block(index)?;
-            check_address(self.position, self.address, count, &datatype)?;
             let offset = (displacement as isize).wrapping_mul(unit);
+            check_address(self.position, self.address, offset, count, &datatype)?;
             let address = self.address.cast::<u8>().wrapping_offset(offset);
             // SAFETY: the program vouches for its memory during the call.
             buffers.push(unsafe { buffer_at(address.cast(), count, &datatype) }?);

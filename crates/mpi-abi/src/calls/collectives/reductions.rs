@@ -29,7 +29,7 @@ fn elements(
     count: usize,
     datatype: &KnownDatatype,
 ) -> Outcome<Buffer> {
-    check_address(position, address, count, datatype)?;
+    check_address(position, address, 0, count, datatype)?;
     // SAFETY: the program vouches for its memory during the call.
     unsafe { buffer_at(address.cast_mut(), count, datatype) }
 }
