@@ -129,6 +129,12 @@ impl Datatype {
         }
     }
 
+    /// The predefined datatype that all its elements are, with pairs whole, as accumulates of
+    /// one-sided communication want it (section 12.3.4); `None` if they differ or there are none.
+    pub fn operand(&self) -> Option<Predefined> {
+        self.predefined().or_else(|| self.geometry.operands.only())
+    }
+
     /// How it was made.
     pub fn construction(&self) -> &Construction {
         &self.construction

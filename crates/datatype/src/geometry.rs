@@ -22,6 +22,8 @@ pub(crate) struct Geometry {
     /// The largest alignment of a basic element; 1 where there is none.
     pub alignment: usize,
     pub content: Content,
+    /// As `content`, but with pairs whole, as operations of reductions see them.
+    pub operands: Content,
 }
 
 /// Which basic elements a type map has.
@@ -67,6 +69,7 @@ impl Geometry {
             markers: None,
             alignment: named.alignment(),
             content,
+            operands: Content::Only(named),
         }
     }
 
@@ -90,6 +93,7 @@ pub(crate) struct Sum {
     markers: Option<(i128, i128)>,
     alignment: usize,
     content: Content,
+    operands: Content,
     overflow: bool,
 }
 
@@ -103,6 +107,7 @@ impl Sum {
             markers: None,
             alignment: 1,
             content: Content::None,
+            operands: Content::None,
             overflow: false,
         }
     }
@@ -126,6 +131,7 @@ impl Sum {
         if part.data.is_some() {
             self.alignment = self.alignment.max(part.alignment);
             self.content = self.content.and(part.content);
+            self.operands = self.operands.and(part.operands);
         }
         self.overflow |= !reach.fits();
     }
@@ -151,6 +157,7 @@ impl Sum {
                 markers: narrow(self.markers)?,
                 alignment: self.alignment,
                 content: self.content,
+                operands: self.operands,
             })
         })();
         geometry.ok_or_else(too_large)

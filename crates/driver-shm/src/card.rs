@@ -1,8 +1,11 @@
 //! The card by which peers find a process's segment.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::str::FromStr;
+
+use driver::DriverError;
 
 /// Where a process's segment is, and what proves that it is the right one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +29,40 @@ pub(crate) fn host() -> String {
     let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let digits: String = space.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
     format!("{}.{digits}", read("/proc/sys/kernel/random/boot_id"))
+}
+
+impl Card {
+    /// Opens the memory file that the card tells of.
+    ///
+    /// # Errors
+    /// Its process is not of this machine, has ended, or may not be looked into.
+    pub(crate) fn open(&self) -> Result<File, DriverError> {
+        let error = |message: String| DriverError { message };
+        let own_host = host();
+        if self.host != own_host {
+            return Err(error(format!(
+                "it runs on another machine or in another container (there {}, here {own_host}); \
+                 this version connects processes of one machine that see each other's process ids",
+                self.host
+            )));
+        }
+        let path = self.path();
+        OpenOptions::new().read(true).write(true).open(&path).map_err(|cause| {
+            let pid = self.pid;
+            error(match cause.kind() {
+                io::ErrorKind::NotFound => format!("its process {pid} has ended ({path} is gone)"),
+                _ => format!(
+                    "its shared segment {path} cannot be opened: {cause}. Both processes must be \
+                     of the same user, and /proc must be mounted without hidepid"
+                ),
+            })
+        })
+    }
+
+    /// Where peers find the file.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", self.pid, self.descriptor)
+    }
 }
 
 impl fmt::Display for Card {

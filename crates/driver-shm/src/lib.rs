@@ -11,7 +11,9 @@
 mod card;
 mod fetch;
 mod segment;
+mod shared_memory;
 mod shm;
 
 pub use card::Card;
+pub use shared_memory::{Invitation, SharedMemory};
 pub use shm::{Lookup, Options, Shm};

@@ -1,6 +1,6 @@
 //! A process's shared segment: header and ring.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
@@ -165,25 +165,8 @@ impl Peer {
     /// Opens the segment that `card` tells of, for the sender `sender`.
     pub(crate) fn open(card: &Card, sender: u32) -> Result<Self, DriverError> {
         let error = |message: String| DriverError { message };
-        let own_host = host();
-        if card.host != own_host {
-            return Err(error(format!(
-                "it runs on another machine or in another container (there {}, here {own_host}); \
-                 this version connects processes of one machine that see each other's process ids",
-                card.host
-            )));
-        }
-        let path = format!("/proc/{}/fd/{}", card.pid, card.descriptor);
-        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(|cause| {
-            let pid = card.pid;
-            error(match cause.kind() {
-                io::ErrorKind::NotFound => format!("its process {pid} has ended ({path} is gone)"),
-                _ => format!(
-                    "its shared segment {path} cannot be opened: {cause}. Both processes must be \
-                     of the same user, and /proc must be mounted without hidepid"
-                ),
-            })
-        })?;
+        let file = card.open()?;
+        let path = card.path();
         let foreign = || error(format!("{path} is not the segment of a process of this job"));
         let length = file.metadata().map(|data| data.len()).unwrap_or(0);
         if length != SEGMENT_BYTES as u64 || !is_sealed_against_shrinking(&file) {

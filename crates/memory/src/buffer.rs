@@ -1,5 +1,6 @@
 //! A message's buffer: contiguous, or laid out by a datatype.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -63,7 +64,7 @@ pub struct Buffer {
 struct Rare {
     shape: Option<Shape>,
     /// Keeps memory of our own alive; the program's memory is kept by the program.
-    owner: Option<Arc<Scratch>>,
+    owner: Option<Owner>,
 }
 
 #[derive(Clone, Debug)]
@@ -72,6 +73,9 @@ struct Shape {
     count: usize,
     length: usize,
 }
+
+/// Memory of our own, such as [`Scratch`]: it stays as long as anybody refers to it.
+pub type Owner = Arc<dyn Any + Send + Sync>;
 
 impl Shape {
     fn new(layout: Arc<dyn Layout>, count: usize) -> Self {
@@ -108,6 +112,16 @@ impl Buffer {
         Self::with(memory, Some(Shape::new(layout, count)), None)
     }
 
+    /// The `length` bytes at `base`, which are there as long as `owner` is.
+    ///
+    /// # Safety
+    /// As for [`Memory::new`] with displacements `0..length`, for as long as the owner lives.
+    pub unsafe fn owned(base: *mut u8, length: usize, owner: Owner) -> Self {
+        // SAFETY: passed on to the caller; the buffer holds the owner.
+        let memory = unsafe { Memory::new(base, 0, length as isize) };
+        Self::with(memory, None, Some(owner))
+    }
+
     /// A buffer without bytes.
     pub fn empty() -> Self {
         // SAFETY: the range is empty, so nothing is ever touched.
@@ -119,7 +133,8 @@ impl Buffer {
     /// # Panics
     /// If the range leaves the memory.
     pub fn of_scratch(scratch: &Arc<Scratch>, offset: usize, length: usize) -> Self {
-        Self::with(scratch.memory(offset, length), None, Some(Arc::clone(scratch)))
+        let owner = Arc::clone(scratch) as Owner;
+        Self::with(scratch.memory(offset, length), None, Some(owner))
     }
 
     /// `count` elements of `layout` around the byte `origin` of memory of our own.
@@ -134,7 +149,8 @@ impl Buffer {
     ) -> Self {
         let (low, high) = layout.bounds(count);
         let memory = scratch.memory_around(origin, low, high);
-        Self::with(memory, Some(Shape::new(layout, count)), Some(Arc::clone(scratch)))
+        let owner = Arc::clone(scratch) as Owner;
+        Self::with(memory, Some(Shape::new(layout, count)), Some(owner))
     }
 
     /// The `length` bytes at `displacement` from the base, in the same memory.
@@ -163,14 +179,14 @@ impl Buffer {
     }
 
     #[inline]
-    fn with(memory: Memory, shape: Option<Shape>, owner: Option<Arc<Scratch>>) -> Self {
+    fn with(memory: Memory, shape: Option<Shape>, owner: Option<Owner>) -> Self {
         let plain = shape.is_none() && owner.is_none();
         let rare = if plain { None } else { Some(Box::new(Rare { shape, owner })) };
         Self { memory, rare }
     }
 
     #[inline]
-    fn owner(&self) -> Option<Arc<Scratch>> {
+    fn owner(&self) -> Option<Owner> {
         self.rare.as_ref().and_then(|rare| rare.owner.clone())
     }
 

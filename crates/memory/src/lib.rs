@@ -11,6 +11,6 @@ mod buffer;
 mod copy;
 mod scratch;
 
-pub use buffer::{Buffer, Layout, Segment};
+pub use buffer::{Buffer, Layout, Owner, Segment};
 pub use copy::Memory;
 pub use scratch::Scratch;

@@ -19,6 +19,7 @@ use mpi::{Destination, Source};
 
 use crate::c::{self, Comm, Handle, Status};
 use crate::calls::operations::UserOperation;
+use crate::calls::windows::ProgramWindow;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::{
@@ -46,6 +47,8 @@ pub struct Named<H, T> {
 
 /// A communicator of the program.
 pub type KnownCommunicator = Named<Comm, Rc<Communicator>>;
+/// A window of the program.
+pub type KnownWindow = Named<c::Win, Rc<ProgramWindow>>;
 /// A datatype of the program.
 pub type KnownDatatype = Named<c::Datatype, Arc<datatype::Datatype>>;
 

@@ -19,6 +19,7 @@ use crate::calls::interface::FortranFacts;
 use crate::calls::operations::UserOperation;
 use crate::calls::point_to_point::KeptMessage;
 use crate::calls::requests::PendingRequest;
+use crate::calls::windows::ProgramWindow;
 use crate::codes::Messages;
 use crate::generated::constants::MPI_ERR_LASTCODE;
 use crate::handles::Table;
@@ -49,6 +50,7 @@ pub struct Library {
     pub infos: Table<c::Info, Rc<Info>>,
     pub operations: Table<c::Op, UserOperation>,
     pub requests: Table<c::Request, PendingRequest>,
+    pub windows: Table<c::Win, Rc<ProgramWindow>>,
     /// Messages that matched probes took.
     pub messages_taken: Table<c::Message, KeptMessage>,
     /// Address and size of the buffer for buffered sends.
@@ -117,6 +119,7 @@ impl Library {
             infos: Table::default(),
             operations: Table::default(),
             requests: Table::default(),
+            windows: Table::default(),
             messages_taken: Table::default(),
             attached_buffer: Cell::new(None),
             standard_values: StandardValues::default(),

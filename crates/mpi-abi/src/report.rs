@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use mpi::error_handler::ErrorHandler;
 
-use crate::c::{Comm, Handle, Kind};
+use crate::c::{Comm, Handle, Kind, Win};
 use crate::codes::class_of;
 use crate::entry::{Call, is_finalized};
 use crate::failure::{Failure, Reason};
@@ -23,6 +23,8 @@ pub enum Blamed {
     Nobody,
     /// A communicator.
     Communicator(Comm),
+    /// A window.
+    Window(Win),
 }
 
 impl Blamed {
@@ -31,12 +33,14 @@ impl Blamed {
         match self {
             Blamed::Nobody => MPI_COMM_SELF.raw(),
             Blamed::Communicator(handle) => handle.raw(),
+            Blamed::Window(handle) => handle.raw(),
         }
     }
 
     fn kind(self) -> Kind {
         match self {
             Blamed::Nobody | Blamed::Communicator(_) => Kind::Comm,
+            Blamed::Window(_) => Kind::Win,
         }
     }
 
@@ -49,6 +53,9 @@ impl Blamed {
             Blamed::Communicator(MPI_COMM_WORLD) => Some(library.process.world().error_handler()),
             Blamed::Communicator(handle) => {
                 library.communicators.get(handle).map(|found| found.error_handler())
+            }
+            Blamed::Window(handle) => {
+                library.windows.get(handle).map(|found| found.window.error_handler())
             }
         }
     }

@@ -20,6 +20,7 @@ mod process;
 mod request;
 mod status;
 pub mod topology;
+pub mod window;
 
 pub use communicator::Communicator;
 pub use point_to_point::{Destination, Message, SendMode, Source};

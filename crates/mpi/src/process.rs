@@ -5,7 +5,7 @@ use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base::{ContextId, Error, ErrorClass, GateId, Result};
 use driver::Doorbell;
@@ -19,6 +19,7 @@ use runtime::waiting::{Patience, SLEEP_MAX, Stage};
 use crate::buffered::AttachedBuffer;
 use crate::collective::{self, Underway};
 use crate::communicator::{Communicator, Contexts};
+use crate::window::Window;
 
 /// One operating system process as MPI sees it.
 ///
@@ -36,6 +37,8 @@ pub struct Process {
     pub(crate) attached: RefCell<Option<AttachedBuffer>>,
     /// Collective operations that were begun and are not complete.
     underway: RefCell<Vec<Rc<Underway>>>,
+    /// Windows that others may ask something of.
+    windows: RefCell<Vec<Rc<Window>>>,
     /// Where [`Process::elapsed_seconds`] begins.
     origin: Instant,
 }
@@ -77,6 +80,7 @@ impl Default for Process {
             finalized: Cell::new(false),
             attached: RefCell::new(None),
             underway: RefCell::default(),
+            windows: RefCell::default(),
             origin: Instant::now(),
         }
     }
@@ -249,6 +253,16 @@ impl Process {
         &self.underway
     }
 
+    pub(crate) fn windows(&self) -> &RefCell<Vec<Rc<Window>>> {
+        &self.windows
+    }
+
+    /// Whether more must be advanced in each round of progress than the engine.
+    #[inline]
+    fn has_more_to_advance(&self) -> bool {
+        !self.underway.borrow().is_empty() || !self.windows.borrow().is_empty()
+    }
+
     #[inline]
     pub(crate) fn runtime(&self) -> RefMut<'_, Runtime> {
         self.started().runtime.borrow_mut()
@@ -303,6 +317,9 @@ impl Process {
         if !self.underway.borrow().is_empty() {
             active |= self.advance_collectives();
         }
+        if !self.windows.borrow().is_empty() {
+            active |= self.serve_windows();
+        }
         if active && self.level.get() == ThreadLevel::Multiple {
             self.wake_others();
         }
@@ -312,7 +329,7 @@ impl Process {
     /// Waits for a request of the engine and takes its outcome.
     #[inline]
     pub(crate) fn wait_for(&self, id: RequestId) -> Outcome {
-        if self.level.get() != ThreadLevel::Multiple && self.underway.borrow().is_empty() {
+        if self.level.get() != ThreadLevel::Multiple && !self.has_more_to_advance() {
             // What is awaited is often here, or comes at once: look without letting go.
             let mut runtime = self.runtime();
             for _ in 0..self.started().looks {
@@ -343,6 +360,25 @@ impl Process {
             } else {
                 self.pass(&mut patience);
             }
+        }
+    }
+
+    /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
+    /// process looks again after a short sleep at most.
+    pub(crate) fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
+        let mut patience = Patience::new(self.started().crowded);
+        while !done(self) {
+            if self.progress() {
+                patience.renew();
+                continue;
+            }
+            let mut stage = Stage::Spin;
+            self.lock.without(|| {
+                stage = patience.pass();
+                if stage == Stage::Sleep {
+                    thread::sleep(POLL_SLEEP);
+                }
+            });
         }
     }
 
@@ -381,6 +417,9 @@ impl Process {
         }
     }
 }
+
+/// The longest time between two looks at what nobody rings for.
+const POLL_SLEEP: Duration = Duration::from_micros(100);
 
 /// Looks of a wait before it takes to patience, where there is a core for each process.
 const LOOKS: u32 = 1000;

@@ -11,6 +11,7 @@ use crate::communicator::Communicator;
 use crate::point_to_point::{Destination, SendMode, Source};
 use crate::process::Process;
 use crate::status::Status;
+use crate::window::Operation;
 
 /// An operation of the program.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub enum Request {
     OfNull,
     /// A collective operation that was begun.
     Collective(Rc<Underway>),
+    /// A one-sided operation (section 12.3.5).
+    OneSided(Rc<Operation>),
     /// A persistent operation (sections 3.9 and 6.13), active or not.
     Persistent(Box<Persistent>),
 }
@@ -80,6 +83,7 @@ impl Request {
         match self {
             Request::Transfer(transfer) => Some(&transfer.communicator),
             Request::Collective(operation) => Some(operation.communicator()),
+            Request::OneSided(operation) => Some(operation.communicator()),
             Request::Persistent(persistent) => Some(&persistent.communicator),
             Request::Done | Request::OfNull => None,
         }
@@ -94,6 +98,7 @@ impl Process {
             Request::Transfer(transfer) => self.is_complete(transfer.id),
             Request::Done | Request::OfNull => true,
             Request::Collective(operation) => operation.is_complete(),
+            Request::OneSided(operation) => operation.is_complete(self),
             Request::Persistent(persistent) => {
                 persistent.active.as_ref().is_none_or(|active| self.is_ready(active))
             }
@@ -161,6 +166,12 @@ impl Process {
                 *request = Request::Done;
                 status
             }
+            Request::OneSided(operation) => {
+                assert!(operation.is_complete(self), "the request is complete");
+                let status = operation.status();
+                *request = Request::Done;
+                status
+            }
             Request::Persistent(persistent) => match persistent.active.take() {
                 None => Status::EMPTY,
                 Some(mut active) => self.take_status(&mut active),
@@ -179,6 +190,7 @@ impl Process {
             Request::Done => Some(Status::EMPTY),
             Request::OfNull => Some(Status::OF_NULL),
             Request::Collective(operation) => operation.is_complete().then(|| operation.status()),
+            Request::OneSided(operation) => operation.is_complete(self).then(|| operation.status()),
             Request::Persistent(persistent) => match &persistent.active {
                 None => Some(Status::EMPTY),
                 Some(active) => self.status(active),
@@ -190,7 +202,7 @@ impl Process {
     pub fn free_request(&self, request: Request) {
         match request {
             Request::Transfer(transfer) => self.runtime().detach(transfer.id),
-            Request::Done | Request::OfNull | Request::Collective(_) => {}
+            Request::Done | Request::OfNull | Request::Collective(_) | Request::OneSided(_) => {}
             Request::Persistent(persistent) => {
                 if let Some(active) = persistent.active {
                     self.free_request(active);
@@ -209,6 +221,10 @@ impl Process {
             Request::Done | Request::OfNull => {}
             Request::Collective(_) => {
                 let what = "the request is a collective operation, which cannot be cancelled";
+                return Err(Error::new(ErrorClass::Request, what));
+            }
+            Request::OneSided(_) => {
+                let what = "the request is a one-sided operation, which cannot be cancelled";
                 return Err(Error::new(ErrorClass::Request, what));
             }
             Request::Persistent(persistent) => match &mut persistent.active {

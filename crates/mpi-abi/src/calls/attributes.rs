@@ -9,7 +9,7 @@ use std::rc::Rc;
 use base::{Error, ErrorClass};
 use mpi::attribute::{AttributeKind, CopyFunction, CopyRule, DeleteFunction, Keyval};
 
-use crate::arguments::{Callback, KnownCommunicator, KnownDatatype, Out, null};
+use crate::arguments::{Callback, KnownCommunicator, KnownDatatype, KnownWindow, Out, null};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::*;
@@ -41,6 +41,9 @@ pub struct StandardValues {
     last_code: Cell<c_int>,
 }
 
+const WINDOW_KEYVALS: [c_int; 5] =
+    [MPI_WIN_BASE, MPI_WIN_SIZE, MPI_WIN_DISP_UNIT, MPI_WIN_CREATE_FLAVOR, MPI_WIN_MODEL];
+
 const STANDARD_KEYVALS: [c_int; 7] = [
     MPI_TAG_UB,
     MPI_HOST,
@@ -69,6 +72,16 @@ pub fn type_create_keyval(
     extra_state: *mut c_void,
 ) -> Outcome<()> {
     create(call, AttributeKind::Datatype, copy, delete, keyval, extra_state)
+}
+
+pub fn win_create_keyval(
+    call: &Call,
+    copy: Callback,
+    delete: Callback,
+    keyval: Out<c_int>,
+    extra_state: *mut c_void,
+) -> Outcome<()> {
+    create(call, AttributeKind::Window, copy, delete, keyval, extra_state)
 }
 
 pub fn keyval_create(
@@ -140,6 +153,10 @@ pub fn comm_free_keyval(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
 
 pub fn type_free_keyval(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
     free(call, AttributeKind::Datatype, keyval)
+}
+
+pub fn win_free_keyval(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
+    free(call, AttributeKind::Window, keyval)
 }
 
 pub fn keyval_free(call: &Call, keyval: Out<c_int>) -> Outcome<()> {
@@ -237,6 +254,37 @@ pub fn type_delete_attr(call: &Call, datatype: KnownDatatype, keyval: c_int) -> 
     Ok(notes.attributes.delete(datatype.handle.0 as u64, &found)?)
 }
 
+pub fn win_set_attr(
+    call: &Call,
+    win: KnownWindow,
+    keyval: c_int,
+    value: *mut c_void,
+) -> Outcome<()> {
+    check_changeable(2, keyval)?;
+    let found = find(call, AttributeKind::Window, keyval)?;
+    Ok(win.window.attributes().set(win.handle.0 as u64, &found, value as usize)?)
+}
+
+pub fn win_get_attr(
+    call: &Call,
+    win: KnownWindow,
+    keyval: c_int,
+    value: *mut c_void,
+    flag: Out<c_int>,
+) -> Outcome<()> {
+    if let Some(found) = win.standard_value(keyval) {
+        return tell(value, flag, Some(found));
+    }
+    let found = find(call, AttributeKind::Window, keyval)?;
+    tell(value, flag, win.window.attributes().value(&found))
+}
+
+pub fn win_delete_attr(call: &Call, win: KnownWindow, keyval: c_int) -> Outcome<()> {
+    check_changeable(2, keyval)?;
+    let found = find(call, AttributeKind::Window, keyval)?;
+    Ok(win.window.attributes().delete(win.handle.0 as u64, &found)?)
+}
+
 fn find(call: &Call, kind: AttributeKind, keyval: c_int) -> Outcome<Rc<Keyval>> {
     call.library.keyvals.find(kind, keyval).map_err(|error| wrong_keyval(2, keyval, error))
 }
@@ -250,7 +298,7 @@ fn wrong_keyval(position: usize, keyval: c_int, error: Error) -> Failure {
 }
 
 fn check_changeable(position: usize, keyval: c_int) -> Outcome<()> {
-    if !STANDARD_KEYVALS.contains(&keyval) {
+    if !STANDARD_KEYVALS.contains(&keyval) && !WINDOW_KEYVALS.contains(&keyval) {
         return Ok(());
     }
     let detail = format!("is {keyval}, a key of the standard, which cannot be changed");

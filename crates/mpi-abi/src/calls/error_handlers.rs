@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use mpi::error_handler::{ErrorHandler, HandlerFunction, HandlerKind};
 
-use crate::arguments::{Callback, KnownCommunicator, Out, invalid, null};
+use crate::arguments::{Callback, KnownCommunicator, KnownWindow, Out, invalid, null};
 use crate::c::Errhandler;
 use crate::entry::Call;
 use crate::failure::Outcome;
@@ -102,12 +102,39 @@ pub fn comm_get_errhandler(
     comm: KnownCommunicator,
     errhandler: Out<Errhandler>,
 ) -> Outcome<()> {
-    let handler = comm.error_handler();
-    errhandler.set(match handle_of_error_handler(&handler) {
+    hand_out(call, comm.error_handler(), errhandler);
+    Ok(())
+}
+
+pub fn win_set_errhandler(
+    _call: &Call,
+    win: KnownWindow,
+    errhandler: Rc<ErrorHandler>,
+) -> Outcome<()> {
+    errhandler.check_kind(HandlerKind::Window)?;
+    win.window.set_error_handler(errhandler);
+    Ok(())
+}
+
+pub fn win_get_errhandler(
+    call: &Call,
+    win: KnownWindow,
+    errhandler: Out<Errhandler>,
+) -> Outcome<()> {
+    hand_out(call, win.window.error_handler(), errhandler);
+    Ok(())
+}
+
+pub fn win_call_errhandler(call: &Call, win: KnownWindow, errorcode: c_int) -> Outcome<()> {
+    report::raise(call, Blamed::Window(win.handle), errorcode, errorcode);
+    Ok(())
+}
+
+fn hand_out(call: &Call, handler: Rc<ErrorHandler>, place: Out<Errhandler>) {
+    place.set(match handle_of_error_handler(&handler) {
         Some(handle) => handle,
         None => known_handle(call, handler),
     });
-    Ok(())
 }
 
 /// The handle of an error handler of the program: each call of `MPI_Comm_get_errhandler` gives it

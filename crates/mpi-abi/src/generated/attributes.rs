@@ -522,3 +522,179 @@ unsafe extern "C" fn PMPI_Type_set_attr(
     // SAFETY: the caller's promises are passed on.
     unsafe { type_set_attr_entry(datatype, type_keyval, attribute_val) }
 }
+
+/// `MPI_Win_create_keyval`.
+unsafe extern "C" fn win_create_keyval_entry(
+    win_copy_attr_fn: *const c_void,
+    win_delete_attr_fn: *const c_void,
+    win_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_create_keyval",
+        parameters: &["win_copy_attr_fn", "win_delete_attr_fn", "win_keyval", "extra_state"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let win_copy_attr_fn = Callback(win_copy_attr_fn);
+            let win_delete_attr_fn = Callback(win_delete_attr_fn);
+            let win_keyval = call.out(3, win_keyval)?;
+            calls::attributes::win_create_keyval(
+                call,
+                win_copy_attr_fn,
+                win_delete_attr_fn,
+                win_keyval,
+                extra_state,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_create_keyval(
+    win_copy_attr_fn: *const c_void,
+    win_delete_attr_fn: *const c_void,
+    win_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        win_create_keyval_entry(win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_create_keyval(
+    win_copy_attr_fn: *const c_void,
+    win_delete_attr_fn: *const c_void,
+    win_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        win_create_keyval_entry(win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)
+    }
+}
+
+/// `MPI_Win_delete_attr`.
+unsafe extern "C" fn win_delete_attr_entry(win: Win, win_keyval: c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_delete_attr", parameters: &["win", "win_keyval"] };
+    enter(&ENTRY, |call| {
+        let win = call.window(1, win)?;
+        calls::attributes::win_delete_attr(call, win, win_keyval)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_delete_attr(win: Win, win_keyval: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_delete_attr_entry(win, win_keyval) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_delete_attr(win: Win, win_keyval: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_delete_attr_entry(win, win_keyval) }
+}
+
+/// `MPI_Win_free_keyval`.
+unsafe extern "C" fn win_free_keyval_entry(win_keyval: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Win_free_keyval", parameters: &["win_keyval"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let win_keyval = call.out(1, win_keyval)?;
+            calls::attributes::win_free_keyval(call, win_keyval)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_free_keyval(win_keyval: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_free_keyval_entry(win_keyval) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_free_keyval(win_keyval: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_free_keyval_entry(win_keyval) }
+}
+
+/// `MPI_Win_get_attr`.
+unsafe extern "C" fn win_get_attr_entry(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Win_get_attr",
+        parameters: &["win", "win_keyval", "attribute_val", "flag"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let win = call.window(1, win)?;
+            let flag = call.out(4, flag)?;
+            calls::attributes::win_get_attr(call, win, win_keyval, attribute_val, flag)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_attr_entry(win, win_keyval, attribute_val, flag) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_attr_entry(win, win_keyval, attribute_val, flag) }
+}
+
+/// `MPI_Win_set_attr`.
+unsafe extern "C" fn win_set_attr_entry(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_set_attr", parameters: &["win", "win_keyval", "attribute_val"] };
+    enter(&ENTRY, |call| {
+        let win = call.window(1, win)?;
+        calls::attributes::win_set_attr(call, win, win_keyval, attribute_val)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_set_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_attr_entry(win, win_keyval, attribute_val) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_set_attr(
+    win: Win,
+    win_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_attr_entry(win, win_keyval, attribute_val) }
+}

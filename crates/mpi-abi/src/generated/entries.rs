@@ -25,6 +25,8 @@ mod groups;
 mod infos;
 #[path = "interface.rs"]
 mod interface;
+#[path = "one_sided.rs"]
+mod one_sided;
 #[path = "operations.rs"]
 mod operations;
 #[path = "packing.rs"]
@@ -43,5 +45,5 @@ mod type_contents;
 mod unsupported_1;
 #[path = "unsupported_2.rs"]
 mod unsupported_2;
-#[path = "unsupported_3.rs"]
-mod unsupported_3;
+#[path = "windows.rs"]
+mod windows;

@@ -221,6 +221,28 @@ unsafe extern "C" fn PMPI_Session_create_errhandler(
     unsafe { session_create_errhandler_entry(session_errhandler_fn, errhandler) }
 }
 
+/// `MPI_Win_call_errhandler`.
+unsafe extern "C" fn win_call_errhandler_entry(win: Win, errorcode: c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_call_errhandler", parameters: &["win", "errorcode"] };
+    enter(&ENTRY, |call| {
+        let win = call.window(1, win)?;
+        calls::error_handlers::win_call_errhandler(call, win, errorcode)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_call_errhandler(win: Win, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_call_errhandler_entry(win, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_call_errhandler(win: Win, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_call_errhandler_entry(win, errorcode) }
+}
+
 /// `MPI_Win_create_errhandler`.
 unsafe extern "C" fn win_create_errhandler_entry(
     win_errhandler_fn: *const c_void,
@@ -256,4 +278,53 @@ unsafe extern "C" fn PMPI_Win_create_errhandler(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { win_create_errhandler_entry(win_errhandler_fn, errhandler) }
+}
+
+/// `MPI_Win_get_errhandler`.
+unsafe extern "C" fn win_get_errhandler_entry(win: Win, errhandler: *mut Errhandler) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_get_errhandler", parameters: &["win", "errhandler"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let win = call.window(1, win)?;
+            let errhandler = call.out(2, errhandler)?;
+            calls::error_handlers::win_get_errhandler(call, win, errhandler)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_get_errhandler(win: Win, errhandler: *mut Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_errhandler_entry(win, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_get_errhandler(win: Win, errhandler: *mut Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_get_errhandler_entry(win, errhandler) }
+}
+
+/// `MPI_Win_set_errhandler`.
+unsafe extern "C" fn win_set_errhandler_entry(win: Win, errhandler: Errhandler) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Win_set_errhandler", parameters: &["win", "errhandler"] };
+    enter(&ENTRY, |call| {
+        let win = call.window(1, win)?;
+        let errhandler = call.error_handler(2, errhandler)?;
+        calls::error_handlers::win_set_errhandler(call, win, errhandler)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_errhandler_entry(win, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { win_set_errhandler_entry(win, errhandler) }
 }

@@ -11,198 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_Accumulate`.
-unsafe extern "C" fn accumulate_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Accumulate",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Accumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        accumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Accumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        accumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
-/// `MPI_Accumulate_c`.
-unsafe extern "C" fn accumulate_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Accumulate_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Accumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        accumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Accumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        accumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
 /// `MPI_Close_port`.
 unsafe extern "C" fn close_port_entry(port_name: *const c_char) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Close_port", parameters: &["port_name"] };
@@ -738,138 +546,6 @@ unsafe extern "C" fn PMPI_Comm_spawn_multiple(
             intercomm,
             array_of_errcodes,
         )
-    }
-}
-
-/// `MPI_Compare_and_swap`.
-unsafe extern "C" fn compare_and_swap_entry(
-    origin_addr: *const c_void,
-    compare_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Compare_and_swap",
-        parameters: &[
-            "origin_addr",
-            "compare_addr",
-            "result_addr",
-            "datatype",
-            "target_rank",
-            "target_disp",
-            "win",
-        ],
-    };
-    let _ = (origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Compare_and_swap(
-    origin_addr: *const c_void,
-    compare_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        compare_and_swap_entry(
-            origin_addr,
-            compare_addr,
-            result_addr,
-            datatype,
-            target_rank,
-            target_disp,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Compare_and_swap(
-    origin_addr: *const c_void,
-    compare_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        compare_and_swap_entry(
-            origin_addr,
-            compare_addr,
-            result_addr,
-            datatype,
-            target_rank,
-            target_disp,
-            win,
-        )
-    }
-}
-
-/// `MPI_Fetch_and_op`.
-unsafe extern "C" fn fetch_and_op_entry(
-    origin_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    op: Op,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Fetch_and_op",
-        parameters: &[
-            "origin_addr",
-            "result_addr",
-            "datatype",
-            "target_rank",
-            "target_disp",
-            "op",
-            "win",
-        ],
-    };
-    let _ = (origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Fetch_and_op(
-    origin_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        fetch_and_op_entry(origin_addr, result_addr, datatype, target_rank, target_disp, op, win)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Fetch_and_op(
-    origin_addr: *const c_void,
-    result_addr: *mut c_void,
-    datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        fetch_and_op_entry(origin_addr, result_addr, datatype, target_rank, target_disp, op, win)
     }
 }
 
@@ -3664,4 +3340,150 @@ unsafe extern "C" fn PMPI_File_write_ordered(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { file_write_ordered_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_ordered_c`.
+unsafe extern "C" fn file_write_ordered_c_entry(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_ordered_c",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_ordered_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_c_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_ordered_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_c_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_ordered_begin`.
+unsafe extern "C" fn file_write_ordered_begin_entry(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_ordered_begin",
+        parameters: &["fh", "buf", "count", "datatype"],
+    };
+    let _ = (fh, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_ordered_begin(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_begin_entry(fh, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_ordered_begin(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_begin_entry(fh, buf, count, datatype) }
+}
+
+/// `MPI_File_write_ordered_begin_c`.
+unsafe extern "C" fn file_write_ordered_begin_c_entry(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_ordered_begin_c",
+        parameters: &["fh", "buf", "count", "datatype"],
+    };
+    let _ = (fh, buf, count, datatype);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_ordered_begin_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_begin_c_entry(fh, buf, count, datatype) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_ordered_begin_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_begin_c_entry(fh, buf, count, datatype) }
+}
+
+/// `MPI_File_write_ordered_end`.
+unsafe extern "C" fn file_write_ordered_end_entry(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_write_ordered_end", parameters: &["fh", "buf", "status"] };
+    let _ = (fh, buf, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_ordered_end(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_end_entry(fh, buf, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_ordered_end(
+    fh: File,
+    buf: *const c_void,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_ordered_end_entry(fh, buf, status) }
 }

@@ -11,152 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_File_write_ordered_c`.
-unsafe extern "C" fn file_write_ordered_c_entry(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_ordered_c",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_ordered_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_c_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_ordered_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_c_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_write_ordered_begin`.
-unsafe extern "C" fn file_write_ordered_begin_entry(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_ordered_begin",
-        parameters: &["fh", "buf", "count", "datatype"],
-    };
-    let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_ordered_begin(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_begin_entry(fh, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_ordered_begin(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_begin_entry(fh, buf, count, datatype) }
-}
-
-/// `MPI_File_write_ordered_begin_c`.
-unsafe extern "C" fn file_write_ordered_begin_c_entry(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_ordered_begin_c",
-        parameters: &["fh", "buf", "count", "datatype"],
-    };
-    let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_ordered_begin_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_begin_c_entry(fh, buf, count, datatype) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_ordered_begin_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_begin_c_entry(fh, buf, count, datatype) }
-}
-
-/// `MPI_File_write_ordered_end`.
-unsafe extern "C" fn file_write_ordered_end_entry(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_write_ordered_end", parameters: &["fh", "buf", "status"] };
-    let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_ordered_end(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_end_entry(fh, buf, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_ordered_end(
-    fh: File,
-    buf: *const c_void,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_ordered_end_entry(fh, buf, status) }
-}
-
 /// `MPI_File_write_shared`.
 unsafe extern "C" fn file_write_shared_entry(
     fh: File,
@@ -235,418 +89,6 @@ unsafe extern "C" fn PMPI_File_write_shared_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_Get`.
-unsafe extern "C" fn get_entry(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Get",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Get(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Get(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-/// `MPI_Get_c`.
-unsafe extern "C" fn get_c_entry(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Get_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Get_c(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Get_c(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-/// `MPI_Get_accumulate`.
-unsafe extern "C" fn get_accumulate_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Get_accumulate",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "result_addr",
-            "result_count",
-            "result_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Get_accumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_accumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Get_accumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_accumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
-/// `MPI_Get_accumulate_c`.
-unsafe extern "C" fn get_accumulate_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Get_accumulate_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "result_addr",
-            "result_count",
-            "result_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Get_accumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_accumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Get_accumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        get_accumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-        )
-    }
 }
 
 /// `MPI_Group_from_session_pset`.
@@ -1310,390 +752,6 @@ unsafe extern "C" fn PMPI_Publish_name(
     unsafe { publish_name_entry(service_name, info, port_name) }
 }
 
-/// `MPI_Put`.
-unsafe extern "C" fn put_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Put",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Put(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        put_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Put(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        put_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-/// `MPI_Put_c`.
-unsafe extern "C" fn put_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Put_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Put_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        put_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Put_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        put_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        )
-    }
-}
-
-/// `MPI_Raccumulate`.
-unsafe extern "C" fn raccumulate_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Raccumulate",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Raccumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        raccumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Raccumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        raccumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Raccumulate_c`.
-unsafe extern "C" fn raccumulate_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Raccumulate_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Raccumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        raccumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Raccumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        raccumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
 /// `MPI_Register_datarep`.
 unsafe extern "C" fn register_datarep_entry(
     datarep: *const c_char,
@@ -1814,638 +872,6 @@ unsafe extern "C" fn PMPI_Register_datarep_c(
             write_conversion_fn,
             dtype_file_extent_fn,
             extra_state,
-        )
-    }
-}
-
-/// `MPI_Rget`.
-unsafe extern "C" fn rget_entry(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rget",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rget(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rget(
-    origin_addr: *mut c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Rget_c`.
-unsafe extern "C" fn rget_c_entry(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rget_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rget_c(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rget_c(
-    origin_addr: *mut c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Rget_accumulate`.
-unsafe extern "C" fn rget_accumulate_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rget_accumulate",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "result_addr",
-            "result_count",
-            "result_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rget_accumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_accumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rget_accumulate(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: c_int,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_accumulate_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Rget_accumulate_c`.
-unsafe extern "C" fn rget_accumulate_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rget_accumulate_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "result_addr",
-            "result_count",
-            "result_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "op",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        result_addr,
-        result_count,
-        result_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        op,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rget_accumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_accumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rget_accumulate_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    result_addr: *mut c_void,
-    result_count: i64,
-    result_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    op: Op,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rget_accumulate_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            result_addr,
-            result_count,
-            result_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            op,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Rput`.
-unsafe extern "C" fn rput_entry(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rput",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rput(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rput_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rput(
-    origin_addr: *const c_void,
-    origin_count: c_int,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: c_int,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rput_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-/// `MPI_Rput_c`.
-unsafe extern "C" fn rput_c_entry(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Rput_c",
-        parameters: &[
-            "origin_addr",
-            "origin_count",
-            "origin_datatype",
-            "target_rank",
-            "target_disp",
-            "target_count",
-            "target_datatype",
-            "win",
-            "request",
-        ],
-    };
-    let _ = (
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-        win,
-        request,
-    );
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Rput_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rput_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Rput_c(
-    origin_addr: *const c_void,
-    origin_count: i64,
-    origin_datatype: Datatype,
-    target_rank: c_int,
-    target_disp: isize,
-    target_count: i64,
-    target_datatype: Datatype,
-    win: Win,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        rput_c_entry(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-            request,
         )
     }
 }
@@ -2905,1033 +1331,6 @@ unsafe extern "C" fn PMPI_Unpublish_name(
     unsafe { unpublish_name_entry(service_name, info, port_name) }
 }
 
-/// `MPI_Win_allocate`.
-unsafe extern "C" fn win_allocate_entry(
-    size: isize,
-    disp_unit: c_int,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Win_allocate",
-        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
-    };
-    let _ = (size, disp_unit, info, baseptr, win);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_allocate(
-    size: isize,
-    disp_unit: c_int,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_allocate_entry(size, disp_unit, info, comm, baseptr, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_allocate(
-    size: isize,
-    disp_unit: c_int,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_allocate_entry(size, disp_unit, info, comm, baseptr, win) }
-}
-
-/// `MPI_Win_allocate_c`.
-unsafe extern "C" fn win_allocate_c_entry(
-    size: isize,
-    disp_unit: isize,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Win_allocate_c",
-        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
-    };
-    let _ = (size, disp_unit, info, baseptr, win);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_allocate_c(
-    size: isize,
-    disp_unit: isize,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_allocate_c_entry(size, disp_unit, info, comm, baseptr, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_allocate_c(
-    size: isize,
-    disp_unit: isize,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_allocate_c_entry(size, disp_unit, info, comm, baseptr, win) }
-}
-
-/// `MPI_Win_allocate_shared`.
-unsafe extern "C" fn win_allocate_shared_entry(
-    size: isize,
-    disp_unit: c_int,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Win_allocate_shared",
-        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
-    };
-    let _ = (size, disp_unit, info, baseptr, win);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_allocate_shared(
-    size: isize,
-    disp_unit: c_int,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_allocate_shared_entry(size, disp_unit, info, comm, baseptr, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_allocate_shared(
-    size: isize,
-    disp_unit: c_int,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_allocate_shared_entry(size, disp_unit, info, comm, baseptr, win) }
-}
-
-/// `MPI_Win_allocate_shared_c`.
-unsafe extern "C" fn win_allocate_shared_c_entry(
-    size: isize,
-    disp_unit: isize,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Win_allocate_shared_c",
-        parameters: &["size", "disp_unit", "info", "comm", "baseptr", "win"],
-    };
-    let _ = (size, disp_unit, info, baseptr, win);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_allocate_shared_c(
-    size: isize,
-    disp_unit: isize,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_allocate_shared_c_entry(size, disp_unit, info, comm, baseptr, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_allocate_shared_c(
-    size: isize,
-    disp_unit: isize,
-    info: Info,
-    comm: Comm,
-    baseptr: *mut c_void,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_allocate_shared_c_entry(size, disp_unit, info, comm, baseptr, win) }
-}
-
-/// `MPI_Win_attach`.
-unsafe extern "C" fn win_attach_entry(win: Win, base: *mut c_void, size: isize) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_attach", parameters: &["win", "base", "size"] };
-    let _ = (win, base, size);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_attach(win: Win, base: *mut c_void, size: isize) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_attach_entry(win, base, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_attach(win: Win, base: *mut c_void, size: isize) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_attach_entry(win, base, size) }
-}
-
-/// `MPI_Win_call_errhandler`.
-unsafe extern "C" fn win_call_errhandler_entry(win: Win, errorcode: c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Win_call_errhandler", parameters: &["win", "errorcode"] };
-    let _ = (win, errorcode);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_call_errhandler(win: Win, errorcode: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_call_errhandler_entry(win, errorcode) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_call_errhandler(win: Win, errorcode: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_call_errhandler_entry(win, errorcode) }
-}
-
-/// `MPI_Win_complete`.
-unsafe extern "C" fn win_complete_entry(win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_complete", parameters: &["win"] };
-    let _ = (win,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_complete(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_complete_entry(win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_complete(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_complete_entry(win) }
-}
-
-/// `MPI_Win_create`.
-unsafe extern "C" fn win_create_entry(
-    base: *mut c_void,
-    size: isize,
-    disp_unit: c_int,
-    info: Info,
-    comm: Comm,
-    win: *mut Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Win_create",
-        parameters: &["base", "size", "disp_unit", "info", "comm", "win"],
-    };
-    let _ = (base, size, disp_unit, info, win);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_create(
-    base: *mut c_void,
-    size: isize,
-    disp_unit: c_int,
-    info: Info,
-    comm: Comm,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_create_entry(base, size, disp_unit, info, comm, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_create(
-    base: *mut c_void,
-    size: isize,
-    disp_unit: c_int,
-    info: Info,
-    comm: Comm,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_create_entry(base, size, disp_unit, info, comm, win) }
-}
-
-/// `MPI_Win_create_c`.
-unsafe extern "C" fn win_create_c_entry(
-    base: *mut c_void,
-    size: isize,
-    disp_unit: isize,
-    info: Info,
-    comm: Comm,
-    win: *mut Win,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Win_create_c",
-        parameters: &["base", "size", "disp_unit", "info", "comm", "win"],
-    };
-    let _ = (base, size, disp_unit, info, win);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_create_c(
-    base: *mut c_void,
-    size: isize,
-    disp_unit: isize,
-    info: Info,
-    comm: Comm,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_create_c_entry(base, size, disp_unit, info, comm, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_create_c(
-    base: *mut c_void,
-    size: isize,
-    disp_unit: isize,
-    info: Info,
-    comm: Comm,
-    win: *mut Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_create_c_entry(base, size, disp_unit, info, comm, win) }
-}
-
-/// `MPI_Win_create_dynamic`.
-unsafe extern "C" fn win_create_dynamic_entry(info: Info, comm: Comm, win: *mut Win) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Win_create_dynamic", parameters: &["info", "comm", "win"] };
-    let _ = (info, win);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_create_dynamic(info: Info, comm: Comm, win: *mut Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_create_dynamic_entry(info, comm, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_create_dynamic(info: Info, comm: Comm, win: *mut Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_create_dynamic_entry(info, comm, win) }
-}
-
-/// `MPI_Win_create_keyval`.
-unsafe extern "C" fn win_create_keyval_entry(
-    win_copy_attr_fn: *const c_void,
-    win_delete_attr_fn: *const c_void,
-    win_keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Win_create_keyval",
-        parameters: &["win_copy_attr_fn", "win_delete_attr_fn", "win_keyval", "extra_state"],
-    };
-    let _ = (win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_create_keyval(
-    win_copy_attr_fn: *const c_void,
-    win_delete_attr_fn: *const c_void,
-    win_keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        win_create_keyval_entry(win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_create_keyval(
-    win_copy_attr_fn: *const c_void,
-    win_delete_attr_fn: *const c_void,
-    win_keyval: *mut c_int,
-    extra_state: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        win_create_keyval_entry(win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)
-    }
-}
-
-/// `MPI_Win_delete_attr`.
-unsafe extern "C" fn win_delete_attr_entry(win: Win, win_keyval: c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_delete_attr", parameters: &["win", "win_keyval"] };
-    let _ = (win, win_keyval);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_delete_attr(win: Win, win_keyval: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_delete_attr_entry(win, win_keyval) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_delete_attr(win: Win, win_keyval: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_delete_attr_entry(win, win_keyval) }
-}
-
-/// `MPI_Win_detach`.
-unsafe extern "C" fn win_detach_entry(win: Win, base: *const c_void) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_detach", parameters: &["win", "base"] };
-    let _ = (win, base);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_detach(win: Win, base: *const c_void) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_detach_entry(win, base) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_detach(win: Win, base: *const c_void) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_detach_entry(win, base) }
-}
-
-/// `MPI_Win_fence`.
-unsafe extern "C" fn win_fence_entry(assert: c_int, win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_fence", parameters: &["assert", "win"] };
-    let _ = (assert, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_fence(assert: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_fence_entry(assert, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_fence(assert: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_fence_entry(assert, win) }
-}
-
-/// `MPI_Win_flush`.
-unsafe extern "C" fn win_flush_entry(rank: c_int, win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_flush", parameters: &["rank", "win"] };
-    let _ = (rank, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_flush(rank: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_flush_entry(rank, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_flush(rank: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_flush_entry(rank, win) }
-}
-
-/// `MPI_Win_flush_all`.
-unsafe extern "C" fn win_flush_all_entry(win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_flush_all", parameters: &["win"] };
-    let _ = (win,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_flush_all(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_flush_all_entry(win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_flush_all(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_flush_all_entry(win) }
-}
-
-/// `MPI_Win_flush_local`.
-unsafe extern "C" fn win_flush_local_entry(rank: c_int, win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_flush_local", parameters: &["rank", "win"] };
-    let _ = (rank, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_flush_local(rank: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_flush_local_entry(rank, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_flush_local(rank: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_flush_local_entry(rank, win) }
-}
-
-/// `MPI_Win_flush_local_all`.
-unsafe extern "C" fn win_flush_local_all_entry(win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_flush_local_all", parameters: &["win"] };
-    let _ = (win,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_flush_local_all(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_flush_local_all_entry(win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_flush_local_all(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_flush_local_all_entry(win) }
-}
-
-/// `MPI_Win_free`.
-unsafe extern "C" fn win_free_entry(win: *mut Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_free", parameters: &["win"] };
-    let _ = (win,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_free(win: *mut Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_free_entry(win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_free(win: *mut Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_free_entry(win) }
-}
-
-/// `MPI_Win_free_keyval`.
-unsafe extern "C" fn win_free_keyval_entry(win_keyval: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_free_keyval", parameters: &["win_keyval"] };
-    let _ = (win_keyval,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_free_keyval(win_keyval: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_free_keyval_entry(win_keyval) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_free_keyval(win_keyval: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_free_keyval_entry(win_keyval) }
-}
-
-/// `MPI_Win_get_attr`.
-unsafe extern "C" fn win_get_attr_entry(
-    win: Win,
-    win_keyval: c_int,
-    attribute_val: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Win_get_attr",
-        parameters: &["win", "win_keyval", "attribute_val", "flag"],
-    };
-    let _ = (win, win_keyval, attribute_val, flag);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_get_attr(
-    win: Win,
-    win_keyval: c_int,
-    attribute_val: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_get_attr_entry(win, win_keyval, attribute_val, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_get_attr(
-    win: Win,
-    win_keyval: c_int,
-    attribute_val: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_get_attr_entry(win, win_keyval, attribute_val, flag) }
-}
-
-/// `MPI_Win_get_errhandler`.
-unsafe extern "C" fn win_get_errhandler_entry(win: Win, errhandler: *mut Errhandler) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Win_get_errhandler", parameters: &["win", "errhandler"] };
-    let _ = (win, errhandler);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_get_errhandler(win: Win, errhandler: *mut Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_get_errhandler_entry(win, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_get_errhandler(win: Win, errhandler: *mut Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_get_errhandler_entry(win, errhandler) }
-}
-
-/// `MPI_Win_get_group`.
-unsafe extern "C" fn win_get_group_entry(win: Win, group: *mut Group) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_get_group", parameters: &["win", "group"] };
-    let _ = (win, group);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_get_group(win: Win, group: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_get_group_entry(win, group) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_get_group(win: Win, group: *mut Group) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_get_group_entry(win, group) }
-}
-
-/// `MPI_Win_get_info`.
-unsafe extern "C" fn win_get_info_entry(win: Win, info_used: *mut Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_get_info", parameters: &["win", "info_used"] };
-    let _ = (win, info_used);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_get_info(win: Win, info_used: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_get_info_entry(win, info_used) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_get_info(win: Win, info_used: *mut Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_get_info_entry(win, info_used) }
-}
-
-/// `MPI_Win_get_name`.
-unsafe extern "C" fn win_get_name_entry(
-    win: Win,
-    win_name: *mut c_char,
-    resultlen: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Win_get_name", parameters: &["win", "win_name", "resultlen"] };
-    let _ = (win, win_name, resultlen);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_get_name(
-    win: Win,
-    win_name: *mut c_char,
-    resultlen: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_get_name_entry(win, win_name, resultlen) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_get_name(
-    win: Win,
-    win_name: *mut c_char,
-    resultlen: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_get_name_entry(win, win_name, resultlen) }
-}
-
-/// `MPI_Win_lock`.
-unsafe extern "C" fn win_lock_entry(
-    lock_type: c_int,
-    rank: c_int,
-    assert: c_int,
-    win: Win,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Win_lock", parameters: &["lock_type", "rank", "assert", "win"] };
-    let _ = (lock_type, rank, assert, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_lock_entry(lock_type, rank, assert, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_lock(
-    lock_type: c_int,
-    rank: c_int,
-    assert: c_int,
-    win: Win,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_lock_entry(lock_type, rank, assert, win) }
-}
-
-/// `MPI_Win_lock_all`.
-unsafe extern "C" fn win_lock_all_entry(assert: c_int, win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_lock_all", parameters: &["assert", "win"] };
-    let _ = (assert, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_lock_all(assert: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_lock_all_entry(assert, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_lock_all(assert: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_lock_all_entry(assert, win) }
-}
-
-/// `MPI_Win_post`.
-unsafe extern "C" fn win_post_entry(group: Group, assert: c_int, win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_post", parameters: &["group", "assert", "win"] };
-    let _ = (group, assert, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_post(group: Group, assert: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_post_entry(group, assert, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_post(group: Group, assert: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_post_entry(group, assert, win) }
-}
-
-/// `MPI_Win_set_attr`.
-unsafe extern "C" fn win_set_attr_entry(
-    win: Win,
-    win_keyval: c_int,
-    attribute_val: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Win_set_attr", parameters: &["win", "win_keyval", "attribute_val"] };
-    let _ = (win, win_keyval, attribute_val);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_set_attr(
-    win: Win,
-    win_keyval: c_int,
-    attribute_val: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_attr_entry(win, win_keyval, attribute_val) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_set_attr(
-    win: Win,
-    win_keyval: c_int,
-    attribute_val: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_attr_entry(win, win_keyval, attribute_val) }
-}
-
-/// `MPI_Win_set_errhandler`.
-unsafe extern "C" fn win_set_errhandler_entry(win: Win, errhandler: Errhandler) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Win_set_errhandler", parameters: &["win", "errhandler"] };
-    let _ = (win, errhandler);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_errhandler_entry(win, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_errhandler_entry(win, errhandler) }
-}
-
-/// `MPI_Win_set_info`.
-unsafe extern "C" fn win_set_info_entry(win: Win, info: Info) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_set_info", parameters: &["win", "info"] };
-    let _ = (win, info);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_set_info(win: Win, info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_info_entry(win, info) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_set_info(win: Win, info: Info) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_info_entry(win, info) }
-}
-
-/// `MPI_Win_set_name`.
-unsafe extern "C" fn win_set_name_entry(win: Win, win_name: *const c_char) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_set_name", parameters: &["win", "win_name"] };
-    let _ = (win, win_name);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_set_name(win: Win, win_name: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_name_entry(win, win_name) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_set_name(win: Win, win_name: *const c_char) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_set_name_entry(win, win_name) }
-}
-
-/// `MPI_Win_shared_query`.
-unsafe extern "C" fn win_shared_query_entry(
-    win: Win,
-    rank: c_int,
-    size: *mut isize,
-    disp_unit: *mut c_int,
-    baseptr: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Win_shared_query",
-        parameters: &["win", "rank", "size", "disp_unit", "baseptr"],
-    };
-    let _ = (win, rank, size, disp_unit, baseptr);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_shared_query(
-    win: Win,
-    rank: c_int,
-    size: *mut isize,
-    disp_unit: *mut c_int,
-    baseptr: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_shared_query_entry(win, rank, size, disp_unit, baseptr) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_shared_query(
-    win: Win,
-    rank: c_int,
-    size: *mut isize,
-    disp_unit: *mut c_int,
-    baseptr: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_shared_query_entry(win, rank, size, disp_unit, baseptr) }
-}
-
-/// `MPI_Win_shared_query_c`.
-unsafe extern "C" fn win_shared_query_c_entry(
-    win: Win,
-    rank: c_int,
-    size: *mut isize,
-    disp_unit: *mut isize,
-    baseptr: *mut c_void,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Win_shared_query_c",
-        parameters: &["win", "rank", "size", "disp_unit", "baseptr"],
-    };
-    let _ = (win, rank, size, disp_unit, baseptr);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_shared_query_c(
-    win: Win,
-    rank: c_int,
-    size: *mut isize,
-    disp_unit: *mut isize,
-    baseptr: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_shared_query_c_entry(win, rank, size, disp_unit, baseptr) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_shared_query_c(
-    win: Win,
-    rank: c_int,
-    size: *mut isize,
-    disp_unit: *mut isize,
-    baseptr: *mut c_void,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_shared_query_c_entry(win, rank, size, disp_unit, baseptr) }
-}
-
-/// `MPI_Win_start`.
-unsafe extern "C" fn win_start_entry(group: Group, assert: c_int, win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_start", parameters: &["group", "assert", "win"] };
-    let _ = (group, assert, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_start(group: Group, assert: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_start_entry(group, assert, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_start(group: Group, assert: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_start_entry(group, assert, win) }
-}
-
-/// `MPI_Win_sync`.
-unsafe extern "C" fn win_sync_entry(win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_sync", parameters: &["win"] };
-    let _ = (win,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_sync(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_sync_entry(win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_sync(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_sync_entry(win) }
-}
-
-/// `MPI_Win_test`.
-unsafe extern "C" fn win_test_entry(win: Win, flag: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_test", parameters: &["win", "flag"] };
-    let _ = (win, flag);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_test(win: Win, flag: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_test_entry(win, flag) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_test(win: Win, flag: *mut c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_test_entry(win, flag) }
-}
-
-/// `MPI_Win_unlock`.
-unsafe extern "C" fn win_unlock_entry(rank: c_int, win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_unlock", parameters: &["rank", "win"] };
-    let _ = (rank, win);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_unlock(rank: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_unlock_entry(rank, win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_unlock(rank: c_int, win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_unlock_entry(rank, win) }
-}
-
-/// `MPI_Win_unlock_all`.
-unsafe extern "C" fn win_unlock_all_entry(win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_unlock_all", parameters: &["win"] };
-    let _ = (win,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_unlock_all(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_unlock_all_entry(win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_unlock_all(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_unlock_all_entry(win) }
-}
-
-/// `MPI_Win_wait`.
-unsafe extern "C" fn win_wait_entry(win: Win) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Win_wait", parameters: &["win"] };
-    let _ = (win,);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Win_wait(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_wait_entry(win) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Win_wait(win: Win) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { win_wait_entry(win) }
-}
-
 /// `MPI_T_category_changed`.
 unsafe extern "C" fn t_category_changed_entry(update_number: *mut c_int) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_T_category_changed", parameters: &["update_number"] };
@@ -4172,4 +1571,1479 @@ unsafe extern "C" fn MPI_T_category_get_num(num_cat: *mut c_int) -> c_int {
 unsafe extern "C" fn PMPI_T_category_get_num(num_cat: *mut c_int) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { t_category_get_num_entry(num_cat) }
+}
+
+/// `MPI_T_category_get_num_events`.
+unsafe extern "C" fn t_category_get_num_events_entry(
+    cat_index: c_int,
+    num_events: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_category_get_num_events", parameters: &["cat_index", "num_events"] };
+    let _ = (cat_index, num_events);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_num_events(
+    cat_index: c_int,
+    num_events: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_num_events_entry(cat_index, num_events) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_num_events(
+    cat_index: c_int,
+    num_events: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_num_events_entry(cat_index, num_events) }
+}
+
+/// `MPI_T_category_get_pvars`.
+unsafe extern "C" fn t_category_get_pvars_entry(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_category_get_pvars", parameters: &["cat_index", "len", "indices"] };
+    let _ = (cat_index, len, indices);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_category_get_pvars(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_pvars_entry(cat_index, len, indices) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_category_get_pvars(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_category_get_pvars_entry(cat_index, len, indices) }
+}
+
+/// `MPI_T_cvar_get_index`.
+unsafe extern "C" fn t_cvar_get_index_entry(name: *const c_char, cvar_index: *mut c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_cvar_get_index", parameters: &["name", "cvar_index"] };
+    let _ = (name, cvar_index);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_get_index(name: *const c_char, cvar_index: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_get_index_entry(name, cvar_index) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_get_index(name: *const c_char, cvar_index: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_get_index_entry(name, cvar_index) }
+}
+
+/// `MPI_T_cvar_get_info`.
+unsafe extern "C" fn t_cvar_get_info_entry(
+    cvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    scope: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_cvar_get_info",
+        parameters: &[
+            "cvar_index",
+            "name",
+            "name_len",
+            "verbosity",
+            "datatype",
+            "enumtype",
+            "desc",
+            "desc_len",
+            "bind",
+            "scope",
+        ],
+    };
+    let _ =
+        (cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len, bind, scope);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_get_info(
+    cvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    scope: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_cvar_get_info_entry(
+            cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len, bind, scope,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_get_info(
+    cvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    scope: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_cvar_get_info_entry(
+            cvar_index, name, name_len, verbosity, datatype, enumtype, desc, desc_len, bind, scope,
+        )
+    }
+}
+
+/// `MPI_T_cvar_get_num`.
+unsafe extern "C" fn t_cvar_get_num_entry(num_cvar: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_cvar_get_num", parameters: &["num_cvar"] };
+    let _ = (num_cvar,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_get_num(num_cvar: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_get_num_entry(num_cvar) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_get_num(num_cvar: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_get_num_entry(num_cvar) }
+}
+
+/// `MPI_T_cvar_handle_alloc`.
+unsafe extern "C" fn t_cvar_handle_alloc_entry(
+    cvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_cvar_handle_alloc",
+        parameters: &["cvar_index", "obj_handle", "handle", "count"],
+    };
+    let _ = (cvar_index, obj_handle, handle, count);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_handle_alloc(
+    cvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_handle_alloc_entry(cvar_index, obj_handle, handle, count) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_handle_alloc(
+    cvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_handle_alloc_entry(cvar_index, obj_handle, handle, count) }
+}
+
+/// `MPI_T_cvar_handle_free`.
+unsafe extern "C" fn t_cvar_handle_free_entry(handle: *mut *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_cvar_handle_free", parameters: &["handle"] };
+    let _ = (handle,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_handle_free(handle: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_handle_free_entry(handle) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_handle_free(handle: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_handle_free_entry(handle) }
+}
+
+/// `MPI_T_cvar_read`.
+unsafe extern "C" fn t_cvar_read_entry(handle: *mut c_void, buf: *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_cvar_read", parameters: &["handle", "buf"] };
+    let _ = (handle, buf);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_read(handle: *mut c_void, buf: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_read_entry(handle, buf) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_read(handle: *mut c_void, buf: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_read_entry(handle, buf) }
+}
+
+/// `MPI_T_cvar_write`.
+unsafe extern "C" fn t_cvar_write_entry(handle: *mut c_void, buf: *const c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_cvar_write", parameters: &["handle", "buf"] };
+    let _ = (handle, buf);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_cvar_write(handle: *mut c_void, buf: *const c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_write_entry(handle, buf) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_cvar_write(handle: *mut c_void, buf: *const c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_cvar_write_entry(handle, buf) }
+}
+
+/// `MPI_T_enum_get_info`.
+unsafe extern "C" fn t_enum_get_info_entry(
+    enumtype: *mut c_void,
+    num: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_enum_get_info", parameters: &["enumtype", "num", "name", "name_len"] };
+    let _ = (enumtype, num, name, name_len);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_enum_get_info(
+    enumtype: *mut c_void,
+    num: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_enum_get_info_entry(enumtype, num, name, name_len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_enum_get_info(
+    enumtype: *mut c_void,
+    num: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_enum_get_info_entry(enumtype, num, name, name_len) }
+}
+
+/// `MPI_T_enum_get_item`.
+unsafe extern "C" fn t_enum_get_item_entry(
+    enumtype: *mut c_void,
+    indx: c_int,
+    value: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_enum_get_item",
+        parameters: &["enumtype", "indx", "value", "name", "name_len"],
+    };
+    let _ = (enumtype, indx, value, name, name_len);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_enum_get_item(
+    enumtype: *mut c_void,
+    indx: c_int,
+    value: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_enum_get_item_entry(enumtype, indx, value, name, name_len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_enum_get_item(
+    enumtype: *mut c_void,
+    indx: c_int,
+    value: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_enum_get_item_entry(enumtype, indx, value, name, name_len) }
+}
+
+/// `MPI_T_event_callback_get_info`.
+unsafe extern "C" fn t_event_callback_get_info_entry(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info_used: *mut Info,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_callback_get_info",
+        parameters: &["event_registration", "cb_safety", "info_used"],
+    };
+    let _ = (event_registration, cb_safety, info_used);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_callback_get_info(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info_used: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_callback_get_info_entry(event_registration, cb_safety, info_used) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_callback_get_info(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info_used: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_callback_get_info_entry(event_registration, cb_safety, info_used) }
+}
+
+/// `MPI_T_event_callback_set_info`.
+unsafe extern "C" fn t_event_callback_set_info_entry(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_callback_set_info",
+        parameters: &["event_registration", "cb_safety", "info"],
+    };
+    let _ = (event_registration, cb_safety, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_callback_set_info(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_callback_set_info_entry(event_registration, cb_safety, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_callback_set_info(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_callback_set_info_entry(event_registration, cb_safety, info) }
+}
+
+/// `MPI_T_event_copy`.
+unsafe extern "C" fn t_event_copy_entry(event_instance: *mut c_void, buffer: *mut c_void) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_event_copy", parameters: &["event_instance", "buffer"] };
+    let _ = (event_instance, buffer);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_copy(event_instance: *mut c_void, buffer: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_copy_entry(event_instance, buffer) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_copy(event_instance: *mut c_void, buffer: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_copy_entry(event_instance, buffer) }
+}
+
+/// `MPI_T_event_get_index`.
+unsafe extern "C" fn t_event_get_index_entry(
+    name: *const c_char,
+    event_index: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_event_get_index", parameters: &["name", "event_index"] };
+    let _ = (name, event_index);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_get_index(name: *const c_char, event_index: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_index_entry(name, event_index) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_get_index(name: *const c_char, event_index: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_index_entry(name, event_index) }
+}
+
+/// `MPI_T_event_get_info`.
+unsafe extern "C" fn t_event_get_info_entry(
+    event_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    array_of_datatypes: *mut Datatype,
+    array_of_displacements: *mut isize,
+    num_elements: *mut c_int,
+    enumtype: *mut *mut c_void,
+    info: *mut Info,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_get_info",
+        parameters: &[
+            "event_index",
+            "name",
+            "name_len",
+            "verbosity",
+            "array_of_datatypes",
+            "array_of_displacements",
+            "num_elements",
+            "enumtype",
+            "info",
+            "desc",
+            "desc_len",
+            "bind",
+        ],
+    };
+    let _ = (
+        event_index,
+        name,
+        name_len,
+        verbosity,
+        array_of_datatypes,
+        array_of_displacements,
+        num_elements,
+        enumtype,
+        info,
+        desc,
+        desc_len,
+        bind,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_get_info(
+    event_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    array_of_datatypes: *mut Datatype,
+    array_of_displacements: *mut isize,
+    num_elements: *mut c_int,
+    enumtype: *mut *mut c_void,
+    info: *mut Info,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_event_get_info_entry(
+            event_index,
+            name,
+            name_len,
+            verbosity,
+            array_of_datatypes,
+            array_of_displacements,
+            num_elements,
+            enumtype,
+            info,
+            desc,
+            desc_len,
+            bind,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_get_info(
+    event_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    array_of_datatypes: *mut Datatype,
+    array_of_displacements: *mut isize,
+    num_elements: *mut c_int,
+    enumtype: *mut *mut c_void,
+    info: *mut Info,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_event_get_info_entry(
+            event_index,
+            name,
+            name_len,
+            verbosity,
+            array_of_datatypes,
+            array_of_displacements,
+            num_elements,
+            enumtype,
+            info,
+            desc,
+            desc_len,
+            bind,
+        )
+    }
+}
+
+/// `MPI_T_event_get_num`.
+unsafe extern "C" fn t_event_get_num_entry(num_events: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_event_get_num", parameters: &["num_events"] };
+    let _ = (num_events,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_get_num(num_events: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_num_entry(num_events) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_get_num(num_events: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_num_entry(num_events) }
+}
+
+/// `MPI_T_event_get_source`.
+unsafe extern "C" fn t_event_get_source_entry(
+    event_instance: *mut c_void,
+    source_index: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_event_get_source", parameters: &["event_instance", "source_index"] };
+    let _ = (event_instance, source_index);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_get_source(
+    event_instance: *mut c_void,
+    source_index: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_source_entry(event_instance, source_index) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_get_source(
+    event_instance: *mut c_void,
+    source_index: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_source_entry(event_instance, source_index) }
+}
+
+/// `MPI_T_event_get_timestamp`.
+unsafe extern "C" fn t_event_get_timestamp_entry(
+    event_instance: *mut c_void,
+    event_timestamp: *mut i64,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_get_timestamp",
+        parameters: &["event_instance", "event_timestamp"],
+    };
+    let _ = (event_instance, event_timestamp);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_get_timestamp(
+    event_instance: *mut c_void,
+    event_timestamp: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_timestamp_entry(event_instance, event_timestamp) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_get_timestamp(
+    event_instance: *mut c_void,
+    event_timestamp: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_get_timestamp_entry(event_instance, event_timestamp) }
+}
+
+/// `MPI_T_event_handle_alloc`.
+unsafe extern "C" fn t_event_handle_alloc_entry(
+    event_index: c_int,
+    obj_handle: *mut c_void,
+    info: Info,
+    event_registration: *mut *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_handle_alloc",
+        parameters: &["event_index", "obj_handle", "info", "event_registration"],
+    };
+    let _ = (event_index, obj_handle, info, event_registration);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_handle_alloc(
+    event_index: c_int,
+    obj_handle: *mut c_void,
+    info: Info,
+    event_registration: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_alloc_entry(event_index, obj_handle, info, event_registration) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_handle_alloc(
+    event_index: c_int,
+    obj_handle: *mut c_void,
+    info: Info,
+    event_registration: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_alloc_entry(event_index, obj_handle, info, event_registration) }
+}
+
+/// `MPI_T_event_handle_free`.
+unsafe extern "C" fn t_event_handle_free_entry(
+    event_registration: *mut c_void,
+    user_data: *mut c_void,
+    free_cb_function: *const c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_handle_free",
+        parameters: &["event_registration", "user_data", "free_cb_function"],
+    };
+    let _ = (event_registration, user_data, free_cb_function);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_handle_free(
+    event_registration: *mut c_void,
+    user_data: *mut c_void,
+    free_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_free_entry(event_registration, user_data, free_cb_function) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_handle_free(
+    event_registration: *mut c_void,
+    user_data: *mut c_void,
+    free_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_free_entry(event_registration, user_data, free_cb_function) }
+}
+
+/// `MPI_T_event_handle_get_info`.
+unsafe extern "C" fn t_event_handle_get_info_entry(
+    event_registration: *mut c_void,
+    info_used: *mut Info,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_handle_get_info",
+        parameters: &["event_registration", "info_used"],
+    };
+    let _ = (event_registration, info_used);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_handle_get_info(
+    event_registration: *mut c_void,
+    info_used: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_get_info_entry(event_registration, info_used) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_handle_get_info(
+    event_registration: *mut c_void,
+    info_used: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_get_info_entry(event_registration, info_used) }
+}
+
+/// `MPI_T_event_handle_set_info`.
+unsafe extern "C" fn t_event_handle_set_info_entry(
+    event_registration: *mut c_void,
+    info: Info,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_event_handle_set_info", parameters: &["event_registration", "info"] };
+    let _ = (event_registration, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_handle_set_info(
+    event_registration: *mut c_void,
+    info: Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_set_info_entry(event_registration, info) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_handle_set_info(
+    event_registration: *mut c_void,
+    info: Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_handle_set_info_entry(event_registration, info) }
+}
+
+/// `MPI_T_event_read`.
+unsafe extern "C" fn t_event_read_entry(
+    event_instance: *mut c_void,
+    element_index: c_int,
+    buffer: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_read",
+        parameters: &["event_instance", "element_index", "buffer"],
+    };
+    let _ = (event_instance, element_index, buffer);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_read(
+    event_instance: *mut c_void,
+    element_index: c_int,
+    buffer: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_read_entry(event_instance, element_index, buffer) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_read(
+    event_instance: *mut c_void,
+    element_index: c_int,
+    buffer: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_read_entry(event_instance, element_index, buffer) }
+}
+
+/// `MPI_T_event_register_callback`.
+unsafe extern "C" fn t_event_register_callback_entry(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+    user_data: *mut c_void,
+    event_cb_function: *const c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_register_callback",
+        parameters: &["event_registration", "cb_safety", "info", "user_data", "event_cb_function"],
+    };
+    let _ = (event_registration, cb_safety, info, user_data, event_cb_function);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_register_callback(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+    user_data: *mut c_void,
+    event_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_event_register_callback_entry(
+            event_registration,
+            cb_safety,
+            info,
+            user_data,
+            event_cb_function,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_register_callback(
+    event_registration: *mut c_void,
+    cb_safety: c_int,
+    info: Info,
+    user_data: *mut c_void,
+    event_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_event_register_callback_entry(
+            event_registration,
+            cb_safety,
+            info,
+            user_data,
+            event_cb_function,
+        )
+    }
+}
+
+/// `MPI_T_event_set_dropped_handler`.
+unsafe extern "C" fn t_event_set_dropped_handler_entry(
+    event_registration: *mut c_void,
+    dropped_cb_function: *const c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_event_set_dropped_handler",
+        parameters: &["event_registration", "dropped_cb_function"],
+    };
+    let _ = (event_registration, dropped_cb_function);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_event_set_dropped_handler(
+    event_registration: *mut c_void,
+    dropped_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_set_dropped_handler_entry(event_registration, dropped_cb_function) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_event_set_dropped_handler(
+    event_registration: *mut c_void,
+    dropped_cb_function: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_event_set_dropped_handler_entry(event_registration, dropped_cb_function) }
+}
+
+/// `MPI_T_finalize`.
+unsafe extern "C" fn t_finalize_entry() -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_finalize", parameters: &[] };
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_finalize() -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_finalize_entry() }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_finalize() -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_finalize_entry() }
+}
+
+/// `MPI_T_init_thread`.
+unsafe extern "C" fn t_init_thread_entry(required: c_int, provided: *mut c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_init_thread", parameters: &["required", "provided"] };
+    let _ = (required, provided);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_init_thread(required: c_int, provided: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_init_thread_entry(required, provided) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_init_thread(required: c_int, provided: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_init_thread_entry(required, provided) }
+}
+
+/// `MPI_T_pvar_get_index`.
+unsafe extern "C" fn t_pvar_get_index_entry(
+    name: *const c_char,
+    var_class: c_int,
+    pvar_index: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_pvar_get_index", parameters: &["name", "var_class", "pvar_index"] };
+    let _ = (name, var_class, pvar_index);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_get_index(
+    name: *const c_char,
+    var_class: c_int,
+    pvar_index: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_get_index_entry(name, var_class, pvar_index) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_get_index(
+    name: *const c_char,
+    var_class: c_int,
+    pvar_index: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_get_index_entry(name, var_class, pvar_index) }
+}
+
+/// `MPI_T_pvar_get_info`.
+unsafe extern "C" fn t_pvar_get_info_entry(
+    pvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    var_class: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    readonly: *mut c_int,
+    continuous: *mut c_int,
+    atomic: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_pvar_get_info",
+        parameters: &[
+            "pvar_index",
+            "name",
+            "name_len",
+            "verbosity",
+            "var_class",
+            "datatype",
+            "enumtype",
+            "desc",
+            "desc_len",
+            "bind",
+            "readonly",
+            "continuous",
+            "atomic",
+        ],
+    };
+    let _ = (
+        pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len, bind,
+        readonly, continuous, atomic,
+    );
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_get_info(
+    pvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    var_class: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    readonly: *mut c_int,
+    continuous: *mut c_int,
+    atomic: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_pvar_get_info_entry(
+            pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len,
+            bind, readonly, continuous, atomic,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_get_info(
+    pvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity: *mut c_int,
+    var_class: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut *mut c_void,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    readonly: *mut c_int,
+    continuous: *mut c_int,
+    atomic: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_pvar_get_info_entry(
+            pvar_index, name, name_len, verbosity, var_class, datatype, enumtype, desc, desc_len,
+            bind, readonly, continuous, atomic,
+        )
+    }
+}
+
+/// `MPI_T_pvar_get_num`.
+unsafe extern "C" fn t_pvar_get_num_entry(num_pvar: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_get_num", parameters: &["num_pvar"] };
+    let _ = (num_pvar,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_get_num(num_pvar: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_get_num_entry(num_pvar) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_get_num(num_pvar: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_get_num_entry(num_pvar) }
+}
+
+/// `MPI_T_pvar_handle_alloc`.
+unsafe extern "C" fn t_pvar_handle_alloc_entry(
+    session: *mut c_void,
+    pvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_pvar_handle_alloc",
+        parameters: &["session", "pvar_index", "obj_handle", "handle", "count"],
+    };
+    let _ = (session, pvar_index, obj_handle, handle, count);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_handle_alloc(
+    session: *mut c_void,
+    pvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_handle_alloc_entry(session, pvar_index, obj_handle, handle, count) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_handle_alloc(
+    session: *mut c_void,
+    pvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut *mut c_void,
+    count: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_handle_alloc_entry(session, pvar_index, obj_handle, handle, count) }
+}
+
+/// `MPI_T_pvar_handle_free`.
+unsafe extern "C" fn t_pvar_handle_free_entry(
+    session: *mut c_void,
+    handle: *mut *mut c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_pvar_handle_free", parameters: &["session", "handle"] };
+    let _ = (session, handle);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_handle_free(
+    session: *mut c_void,
+    handle: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_handle_free_entry(session, handle) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_handle_free(
+    session: *mut c_void,
+    handle: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_handle_free_entry(session, handle) }
+}
+
+/// `MPI_T_pvar_read`.
+unsafe extern "C" fn t_pvar_read_entry(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_pvar_read", parameters: &["session", "handle", "buf"] };
+    let _ = (session, handle, buf);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_read(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_read_entry(session, handle, buf) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_read(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_read_entry(session, handle, buf) }
+}
+
+/// `MPI_T_pvar_readreset`.
+unsafe extern "C" fn t_pvar_readreset_entry(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_pvar_readreset", parameters: &["session", "handle", "buf"] };
+    let _ = (session, handle, buf);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_readreset(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_readreset_entry(session, handle, buf) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_readreset(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_readreset_entry(session, handle, buf) }
+}
+
+/// `MPI_T_pvar_reset`.
+unsafe extern "C" fn t_pvar_reset_entry(session: *mut c_void, handle: *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_reset", parameters: &["session", "handle"] };
+    let _ = (session, handle);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_reset(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_reset_entry(session, handle) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_reset(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_reset_entry(session, handle) }
+}
+
+/// `MPI_T_pvar_session_create`.
+unsafe extern "C" fn t_pvar_session_create_entry(session: *mut *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_session_create", parameters: &["session"] };
+    let _ = (session,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_session_create(session: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_session_create_entry(session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_session_create(session: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_session_create_entry(session) }
+}
+
+/// `MPI_T_pvar_session_free`.
+unsafe extern "C" fn t_pvar_session_free_entry(session: *mut *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_session_free", parameters: &["session"] };
+    let _ = (session,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_session_free(session: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_session_free_entry(session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_session_free(session: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_session_free_entry(session) }
+}
+
+/// `MPI_T_pvar_start`.
+unsafe extern "C" fn t_pvar_start_entry(session: *mut c_void, handle: *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_start", parameters: &["session", "handle"] };
+    let _ = (session, handle);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_start(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_start_entry(session, handle) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_start(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_start_entry(session, handle) }
+}
+
+/// `MPI_T_pvar_stop`.
+unsafe extern "C" fn t_pvar_stop_entry(session: *mut c_void, handle: *mut c_void) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_pvar_stop", parameters: &["session", "handle"] };
+    let _ = (session, handle);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_stop(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_stop_entry(session, handle) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_stop(session: *mut c_void, handle: *mut c_void) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_stop_entry(session, handle) }
+}
+
+/// `MPI_T_pvar_write`.
+unsafe extern "C" fn t_pvar_write_entry(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *const c_void,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_pvar_write", parameters: &["session", "handle", "buf"] };
+    let _ = (session, handle, buf);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_pvar_write(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_write_entry(session, handle, buf) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_pvar_write(
+    session: *mut c_void,
+    handle: *mut c_void,
+    buf: *const c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_pvar_write_entry(session, handle, buf) }
+}
+
+/// `MPI_T_source_get_info`.
+unsafe extern "C" fn t_source_get_info_entry(
+    source_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    ordering: *mut c_int,
+    ticks_per_second: *mut i64,
+    max_ticks: *mut i64,
+    info: *mut Info,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_T_source_get_info",
+        parameters: &[
+            "source_index",
+            "name",
+            "name_len",
+            "desc",
+            "desc_len",
+            "ordering",
+            "ticks_per_second",
+            "max_ticks",
+            "info",
+        ],
+    };
+    let _ =
+        (source_index, name, name_len, desc, desc_len, ordering, ticks_per_second, max_ticks, info);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_source_get_info(
+    source_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    ordering: *mut c_int,
+    ticks_per_second: *mut i64,
+    max_ticks: *mut i64,
+    info: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_source_get_info_entry(
+            source_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            ordering,
+            ticks_per_second,
+            max_ticks,
+            info,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_source_get_info(
+    source_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    ordering: *mut c_int,
+    ticks_per_second: *mut i64,
+    max_ticks: *mut i64,
+    info: *mut Info,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        t_source_get_info_entry(
+            source_index,
+            name,
+            name_len,
+            desc,
+            desc_len,
+            ordering,
+            ticks_per_second,
+            max_ticks,
+            info,
+        )
+    }
+}
+
+/// `MPI_T_source_get_num`.
+unsafe extern "C" fn t_source_get_num_entry(num_sources: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_T_source_get_num", parameters: &["num_sources"] };
+    let _ = (num_sources,);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_source_get_num(num_sources: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_source_get_num_entry(num_sources) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_source_get_num(num_sources: *mut c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_source_get_num_entry(num_sources) }
+}
+
+/// `MPI_T_source_get_timestamp`.
+unsafe extern "C" fn t_source_get_timestamp_entry(
+    source_index: c_int,
+    timestamp: *mut i64,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_T_source_get_timestamp", parameters: &["source_index", "timestamp"] };
+    let _ = (source_index, timestamp);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_T_source_get_timestamp(source_index: c_int, timestamp: *mut i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_source_get_timestamp_entry(source_index, timestamp) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_T_source_get_timestamp(
+    source_index: c_int,
+    timestamp: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { t_source_get_timestamp_entry(source_index, timestamp) }
 }

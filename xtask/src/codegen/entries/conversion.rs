@@ -13,7 +13,7 @@ pub struct Conversions {
 
 /// The conversions for a function that `calls::module` implements.
 ///
-/// Communicators come first: errors of the other arguments go to their error handler.
+/// Communicators and windows come first: errors of the other arguments go to their error handler.
 pub fn conversions(
     tables: &Tables,
     function: &Function,
@@ -33,7 +33,8 @@ pub fn conversions(
         };
         if expression != name {
             let line = format!("let {name} = {expression};\n");
-            let first = parameter.base == "MPI_Comm" && parameter.shape == Shape::Value;
+            let object = matches!(parameter.base.as_str(), "MPI_Comm" | "MPI_Win");
+            let first = object && parameter.shape == Shape::Value;
             if first { early.push(line) } else { late.push(line) }
         }
         arguments.push(name);
@@ -56,7 +57,8 @@ impl Context<'_> {
             return None;
         };
         // Reductions have two addresses before count and datatype.
-        let reduction = self.function.parameters.iter().any(|other| other.base == "MPI_Op");
+        let reduction = self.module != "one_sided"
+            && self.function.parameters.iter().any(|other| other.base == "MPI_Op");
         let found = !reduction
             && address.is_address()
             && count.is_integer()
@@ -118,7 +120,9 @@ impl Context<'_> {
             "MPI_Comm" => "communicator",
             "MPI_Group" => "group",
             "MPI_Datatype" if function == "MPI_Type_get_name" => return name,
-            "MPI_Datatype" if self.module == "collectives" => {
+            "MPI_Win" if function == "MPI_Win_get_name" => return name,
+            "MPI_Win" => "window",
+            "MPI_Datatype" if matches!(self.module, "collectives" | "one_sided") => {
                 return format!("TypeArgument {{ position: {position}, handle: {name} }}");
             }
             "MPI_Datatype" => "datatype",
@@ -146,6 +150,7 @@ impl Context<'_> {
             }
             "recvtag" => format!("call.receive_tag({position}, {name})?"),
             "tag" | "sendtag" if communicator => format!("call.send_tag({position}, {name})?"),
+            "target_rank" => format!("call.target({position}, {name}, &win)?"),
             "root" if communicator => format!("call.root({position}, {name}, &comm)?"),
             "n" if self.module == "infos" => name,
             // Checked where the others can be told of it.

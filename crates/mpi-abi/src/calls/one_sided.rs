@@ -1,0 +1,323 @@
+//! One-sided operations (section 12.3 of the standard).
+
+use std::ffi::c_void;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::ErrorClass;
+use datatype::reduction::Operator;
+use memory::{Buffer, Scratch};
+use mpi::Destination;
+use mpi::operation::Operation as Reduction;
+use mpi::window::{Access, Action, Operation, Place};
+
+use crate::arguments::{
+    Elements, KnownDatatype, KnownOperation, KnownWindow, Out, TypeArgument, check_address,
+};
+use crate::c::Request;
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::report::Blamed;
+
+use super::requests::{Pending, PendingRequest};
+
+/// What an operation became: none if it is over, or went to no process.
+type Begun = Option<Rc<Operation>>;
+
+/// Elements at a target, as the arguments of a call tell of them.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    rank: u32,
+    displacement: i64,
+    count: i64,
+    /// The position of the count among the arguments.
+    position: usize,
+    datatype: TypeArgument,
+}
+
+impl Target {
+    fn place(&self, call: &Call, win: &KnownWindow) -> Outcome<Place> {
+        let count = call.count(self.position, self.count)?;
+        let datatype = self.datatype.committed(call)?;
+        Ok(win.window.place(self.rank, self.displacement, &datatype, count)?)
+    }
+}
+
+fn begin(
+    call: &Call,
+    win: &KnownWindow,
+    rank: u32,
+    access: &Access,
+    with_request: bool,
+) -> Outcome<Begun> {
+    Ok(call.library.process.access(&win.window, rank, access, with_request)?)
+}
+
+/// A request for an operation of a window.
+fn hand_out(call: &Call, win: &KnownWindow, begun: Begun, request: Out<Request>) -> Outcome<()> {
+    let work = Pending::One(begun.map_or(mpi::Request::Done, mpi::Request::OneSided));
+    let blamed = Blamed::Window(win.handle);
+    request.set(call.library.requests.insert(PendingRequest { blamed, work }));
+    Ok(())
+}
+
+fn begin_put(
+    call: &Call,
+    origin: Elements,
+    target: Target,
+    win: &KnownWindow,
+    with_request: bool,
+) -> Outcome<Begun> {
+    let place = target.place(call, win)?;
+    // SAFETY: the program vouches for its memory until the operation is complete.
+    let origin = unsafe { origin.buffer(call) }?;
+    let access = Access { action: Action::Put, origin, result: Buffer::empty(), place };
+    begin(call, win, target.rank, &access, with_request)
+}
+
+fn begin_get(
+    call: &Call,
+    origin: Elements,
+    target: Target,
+    win: &KnownWindow,
+    with_request: bool,
+) -> Outcome<Begun> {
+    let place = target.place(call, win)?;
+    // SAFETY: the program vouches for its memory until the operation is complete.
+    let result = unsafe { origin.buffer(call) }?;
+    let access = Access { action: Action::Get, origin: Buffer::empty(), result, place };
+    begin(call, win, target.rank, &access, with_request)
+}
+
+/// The operation of an accumulate, which is one of the standard.
+fn operator_of(position: usize, operation: &KnownOperation) -> Outcome<Operator> {
+    if let KnownOperation::Predefined(operation) = operation
+        && let Reduction::Predefined(operator) = **operation
+    {
+        return Ok(operator);
+    }
+    let detail = "is an operation of the program: accumulates take only those of the standard";
+    Err(Failure::argument(position, ErrorClass::Op, detail))
+}
+
+fn begin_accumulate(
+    call: &Call,
+    origin: Elements,
+    result: Option<Elements>,
+    target: Target,
+    operator: Operator,
+    win: &KnownWindow,
+    with_request: bool,
+) -> Outcome<Begun> {
+    let place = target.place(call, win)?;
+    let leaves = operator == Operator::NoOperation;
+    let given = if leaves { None } else { Some(origin.checked_type(call)?) };
+    let types = given.as_ref().map(|given| &***given);
+    let action = Action::accumulate(operator, types, &place, result.is_some())?;
+    // SAFETY: the program vouches for its memory until the operation is complete.
+    let (origin, result) = unsafe {
+        let origin = if leaves { Buffer::empty() } else { origin.buffer(call)? };
+        let result = result.map_or(Ok(Buffer::empty()), |result| result.buffer(call))?;
+        (origin, result)
+    };
+    begin(call, win, target.rank, &Access { action, origin, result, place }, with_request)
+}
+
+/// The functions of the standard that come with a request and without.
+macro_rules! pairs {
+    ($($begin:ident => $plain:ident, $with_request:ident;)*) => {$(
+        pub fn $plain(
+            call: &Call,
+            origin: Elements,
+            rank: Destination,
+            displacement: i64,
+            count: i64,
+            datatype: TypeArgument,
+            win: KnownWindow,
+        ) -> Outcome<()> {
+            let Destination::Rank(rank) = rank else { return Ok(()) };
+            let target = Target { rank, displacement, count, position: 6, datatype };
+            $begin(call, origin, target, &win, false)?;
+            Ok(())
+        }
+
+        #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+        pub fn $with_request(
+            call: &Call,
+            origin: Elements,
+            rank: Destination,
+            displacement: i64,
+            count: i64,
+            datatype: TypeArgument,
+            win: KnownWindow,
+            request: Out<Request>,
+        ) -> Outcome<()> {
+            let Destination::Rank(rank) = rank else { return hand_out(call, &win, None, request) };
+            let target = Target { rank, displacement, count, position: 6, datatype };
+            let begun = $begin(call, origin, target, &win, true)?;
+            hand_out(call, &win, begun, request)
+        }
+    )*};
+}
+
+pairs! {
+    begin_put => put, rput;
+    begin_get => get, rget;
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn accumulate(
+    call: &Call,
+    origin: Elements,
+    rank: Destination,
+    displacement: i64,
+    count: i64,
+    datatype: TypeArgument,
+    op: KnownOperation,
+    win: KnownWindow,
+) -> Outcome<()> {
+    let operator = operator_of(8, &op)?;
+    let Destination::Rank(rank) = rank else { return Ok(()) };
+    let target = Target { rank, displacement, count, position: 6, datatype };
+    begin_accumulate(call, origin, None, target, operator, &win, false)?;
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn raccumulate(
+    call: &Call,
+    origin: Elements,
+    rank: Destination,
+    displacement: i64,
+    count: i64,
+    datatype: TypeArgument,
+    op: KnownOperation,
+    win: KnownWindow,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let operator = operator_of(8, &op)?;
+    let Destination::Rank(rank) = rank else { return hand_out(call, &win, None, request) };
+    let target = Target { rank, displacement, count, position: 6, datatype };
+    let begun = begin_accumulate(call, origin, None, target, operator, &win, true)?;
+    hand_out(call, &win, begun, request)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn get_accumulate(
+    call: &Call,
+    origin: Elements,
+    result: Elements,
+    rank: Destination,
+    displacement: i64,
+    count: i64,
+    datatype: TypeArgument,
+    op: KnownOperation,
+    win: KnownWindow,
+) -> Outcome<()> {
+    let operator = operator_of(11, &op)?;
+    let Destination::Rank(rank) = rank else { return Ok(()) };
+    let target = Target { rank, displacement, count, position: 9, datatype };
+    begin_accumulate(call, origin, Some(result), target, operator, &win, false)?;
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn rget_accumulate(
+    call: &Call,
+    origin: Elements,
+    result: Elements,
+    rank: Destination,
+    displacement: i64,
+    count: i64,
+    datatype: TypeArgument,
+    op: KnownOperation,
+    win: KnownWindow,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let operator = operator_of(11, &op)?;
+    let Destination::Rank(rank) = rank else { return hand_out(call, &win, None, request) };
+    let target = Target { rank, displacement, count, position: 9, datatype };
+    let begun = begin_accumulate(call, origin, Some(result), target, operator, &win, true)?;
+    hand_out(call, &win, begun, request)
+}
+
+/// The one element that an argument points to.
+///
+/// # Safety
+/// The program vouches for the element until the operation is complete.
+unsafe fn element_at(
+    position: usize,
+    address: *const c_void,
+    datatype: &KnownDatatype,
+) -> Outcome<Buffer> {
+    check_address(position, address, 0, 1, datatype)?;
+    // SAFETY: the caller vouches for the memory.
+    unsafe { crate::arguments::buffer_at(address.cast_mut(), 1, datatype) }
+}
+
+/// A predefined datatype.
+fn predefined_type(call: &Call, datatype: TypeArgument) -> Outcome<KnownDatatype> {
+    let known = datatype.committed(call)?;
+    if known.predefined().is_some() {
+        return Ok(known);
+    }
+    let detail = "is a derived datatype, but only predefined ones are allowed here";
+    Err(Failure::argument(datatype.position, ErrorClass::Type, detail))
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn fetch_and_op(
+    call: &Call,
+    origin: *const c_void,
+    result: *mut c_void,
+    datatype: TypeArgument,
+    rank: Destination,
+    displacement: i64,
+    op: KnownOperation,
+    win: KnownWindow,
+) -> Outcome<()> {
+    let operator = operator_of(6, &op)?;
+    let Destination::Rank(rank) = rank else { return Ok(()) };
+    let datatype = predefined_type(call, datatype)?;
+    let place = win.window.place(rank, displacement, &datatype, 1)?;
+    let action = Action::accumulate(operator, Some(&datatype), &place, true)?;
+    // SAFETY: the program vouches for its memory until the operation is complete.
+    let (origin, result) = unsafe {
+        let leaves = operator == Operator::NoOperation;
+        let origin = if leaves { Buffer::empty() } else { element_at(1, origin, &datatype)? };
+        (origin, element_at(2, result, &datatype)?)
+    };
+    begin(call, &win, rank, &Access { action, origin, result, place }, false)?;
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn compare_and_swap(
+    call: &Call,
+    origin: *const c_void,
+    compare: *const c_void,
+    result: *mut c_void,
+    datatype: TypeArgument,
+    rank: Destination,
+    displacement: i64,
+    win: KnownWindow,
+) -> Outcome<()> {
+    let Destination::Rank(rank) = rank else { return Ok(()) };
+    let datatype = predefined_type(call, datatype)?;
+    let action = Action::swap(&datatype).map_err(|error| {
+        Failure::argument(4, error.class, format!("is wrong: {}", error.detail))
+    })?;
+    let place = win.window.place(rank, displacement, &datatype, 1)?;
+    // SAFETY: the program vouches for its memory until the operation is complete.
+    let (new, expected, result) = unsafe {
+        let new = element_at(1, origin, &datatype)?;
+        (new, element_at(2, compare, &datatype)?, element_at(3, result, &datatype)?)
+    };
+    let length = place.len();
+    let both = Arc::new(Scratch::zeroed(2 * length));
+    new.copy_to(&Buffer::of_scratch(&both, 0, length));
+    expected.copy_to(&Buffer::of_scratch(&both, length, length));
+    let origin = Buffer::of_scratch(&both, 0, 2 * length);
+    begin(call, &win, rank, &Access { action, origin, result, place }, false)?;
+    Ok(())
+}

@@ -1,0 +1,382 @@
+//! Windows: how they are made and synchronized (sections 12.2 and 12.5 of the standard).
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::fmt;
+use std::rc::Rc;
+
+use base::ErrorClass;
+use memory::Buffer;
+use mpi::Destination;
+use mpi::group::Group;
+use mpi::info::Info;
+use mpi::window::{Flavor, LockKind, Share, Window};
+
+use crate::arguments::{KnownCommunicator, KnownWindow, Out, OutInteger, OutText, invalid, null};
+use crate::c::{self, Win};
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::*;
+
+use super::groups;
+
+/// A window as the program knows it: with the values of the attributes that the standard puts on
+/// it, to which programs get pointers.
+pub struct ProgramWindow {
+    /// The window.
+    pub window: Rc<Window>,
+    size: Cell<isize>,
+    unit: Cell<c_int>,
+    flavor: Cell<c_int>,
+    model: Cell<c_int>,
+}
+
+impl ProgramWindow {
+    fn new(window: Rc<Window>) -> Self {
+        let (_, Share { size, unit }) = window.own_part();
+        let flavor = match window.flavor() {
+            Flavor::Created => MPI_WIN_FLAVOR_CREATE,
+            Flavor::Allocated => MPI_WIN_FLAVOR_ALLOCATE,
+            Flavor::Shared => MPI_WIN_FLAVOR_SHARED,
+            Flavor::Dynamic => MPI_WIN_FLAVOR_DYNAMIC,
+        };
+        Self {
+            window,
+            size: Cell::new(size as isize),
+            unit: Cell::new(c_int::try_from(unit).unwrap_or(c_int::MAX)),
+            flavor: Cell::new(flavor),
+            model: Cell::new(MPI_WIN_UNIFIED),
+        }
+    }
+
+    /// The value of an attribute of the standard: the base itself, of the others where it lies;
+    /// none for other keys.
+    pub fn standard_value(&self, keyval: c_int) -> Option<usize> {
+        Some(match keyval {
+            MPI_WIN_BASE => self.window.own_part().0,
+            MPI_WIN_SIZE => self.size.as_ptr() as usize,
+            MPI_WIN_DISP_UNIT => self.unit.as_ptr() as usize,
+            MPI_WIN_CREATE_FLAVOR => self.flavor.as_ptr() as usize,
+            MPI_WIN_MODEL => self.model.as_ptr() as usize,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Debug for ProgramWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.window.fmt(f)
+    }
+}
+
+impl Call {
+    /// A process of a window, or none (`MPI_PROC_NULL`).
+    pub fn target(&self, position: usize, rank: c_int, win: &KnownWindow) -> Outcome<Destination> {
+        let size = win.window.size();
+        match u32::try_from(rank) {
+            Ok(rank) if rank < size => Ok(Destination::Rank(rank)),
+            _ if rank == MPI_PROC_NULL => Ok(Destination::Null),
+            _ => {
+                let detail = format!("is {rank}, but the window has {size} processes");
+                Err(Failure::argument(position, ErrorClass::Rank, detail))
+            }
+        }
+    }
+}
+
+fn hand_out(call: &Call, window: Rc<Window>, place: Out<Win>) {
+    place.set(call.library.windows.insert(Rc::new(ProgramWindow::new(window))));
+}
+
+/// Size and unit of the part of a window, from the arguments at `position` and the next one.
+fn checked_share(position: usize, size: i64, unit: i64) -> Outcome<Share> {
+    let size = usize::try_from(size).map_err(|_| {
+        let detail = format!("is {size}, but must not be negative");
+        Failure::argument(position, ErrorClass::Size, detail)
+    })?;
+    match usize::try_from(unit) {
+        Ok(unit) if unit > 0 => Ok(Share { size, unit }),
+        _ => {
+            let detail = format!("is {unit}, but must be positive");
+            Err(Failure::argument(position + 1, ErrorClass::Disp, detail))
+        }
+    }
+}
+
+/// Memory of the program that others access.
+fn checked_part(position: usize, base: *mut c_void, size: usize) -> Outcome<Buffer> {
+    if base.is_null() && size > 0 {
+        let detail = format!("is a null pointer, but {size} bytes are to be accessed there");
+        return Err(Failure::argument(position, ErrorClass::Base, detail));
+    }
+    // SAFETY: the program vouches for the memory of its window, until it is freed or detached.
+    Ok(unsafe { Buffer::contiguous(base.cast(), size) })
+}
+
+pub fn win_create(
+    call: &Call,
+    base: *mut c_void,
+    size: i64,
+    disp_unit: i64,
+    info: Option<Rc<Info>>,
+    comm: KnownCommunicator,
+    win: Out<Win>,
+) -> Outcome<()> {
+    let share = checked_share(2, size, disp_unit)?;
+    let part = checked_part(1, base, share.size)?;
+    let process = &call.library.process;
+    hand_out(call, process.create_window(&comm, part, share.unit, info.as_deref())?, win);
+    Ok(())
+}
+
+pub fn win_allocate(
+    call: &Call,
+    size: i64,
+    disp_unit: i64,
+    info: Option<Rc<Info>>,
+    comm: KnownCommunicator,
+    baseptr: *mut c_void,
+    win: Out<Win>,
+) -> Outcome<()> {
+    let share = checked_share(1, size, disp_unit)?;
+    check_pointer_place(5, baseptr)?;
+    let window = call.library.process.allocate_window(&comm, share, info.as_deref())?;
+    tell_address(baseptr, window.own_part().0);
+    hand_out(call, window, win);
+    Ok(())
+}
+
+pub fn win_allocate_shared(
+    call: &Call,
+    size: i64,
+    disp_unit: i64,
+    info: Option<Rc<Info>>,
+    comm: KnownCommunicator,
+    baseptr: *mut c_void,
+    win: Out<Win>,
+) -> Outcome<()> {
+    let share = checked_share(1, size, disp_unit)?;
+    check_pointer_place(5, baseptr)?;
+    let window = call.library.process.allocate_shared_window(&comm, share, info.as_deref())?;
+    tell_address(baseptr, window.own_part().0);
+    hand_out(call, window, win);
+    Ok(())
+}
+
+pub fn win_create_dynamic(
+    call: &Call,
+    info: Option<Rc<Info>>,
+    comm: KnownCommunicator,
+    win: Out<Win>,
+) -> Outcome<()> {
+    hand_out(call, call.library.process.create_dynamic_window(&comm, info.as_deref())?, win);
+    Ok(())
+}
+
+pub fn win_shared_query(
+    call: &Call,
+    win: KnownWindow,
+    rank: c_int,
+    size: OutInteger,
+    disp_unit: OutInteger,
+    baseptr: *mut c_void,
+) -> Outcome<()> {
+    check_pointer_place(5, baseptr)?;
+    let rank = match call.target(2, rank, &win)? {
+        Destination::Rank(rank) => Some(rank),
+        Destination::Null => None,
+    };
+    // Where loads and stores do not reach, there is nothing.
+    let nothing = (0, Share { size: 0, unit: win.window.own_part().1.unit });
+    let (address, share) = win.window.shared_part(rank)?.unwrap_or(nothing);
+    size.set(share.size as i64)?;
+    disp_unit.set(share.unit as i64)?;
+    tell_address(baseptr, address);
+    Ok(())
+}
+
+fn check_pointer_place(position: usize, place: *mut c_void) -> Outcome<()> {
+    if place.is_null() { Err(null(position)) } else { Ok(()) }
+}
+
+/// Writes an address where the program wants it, which is not null.
+fn tell_address(place: *mut c_void, address: usize) {
+    // SAFETY: the program vouches for a place for a pointer.
+    unsafe { place.cast::<usize>().write_unaligned(address) };
+}
+
+pub fn win_attach(_call: &Call, win: KnownWindow, base: *mut c_void, size: i64) -> Outcome<()> {
+    let share = checked_share(3, size, 1)?;
+    Ok(win.window.attach(checked_part(2, base, share.size)?)?)
+}
+
+pub fn win_detach(_call: &Call, win: KnownWindow, base: *const c_void) -> Outcome<()> {
+    Ok(win.window.detach(base as usize)?)
+}
+
+pub fn win_free(call: &Call, win: Out<Win>) -> Outcome<()> {
+    let handle = win.value();
+    let known = call.window(1, handle)?;
+    call.library.process.free_window(&known.window, handle.0 as u64)?;
+    drop(call.library.windows.forget(handle));
+    win.set(MPI_WIN_NULL);
+    Ok(())
+}
+
+pub fn win_get_group(call: &Call, win: KnownWindow, group: Out<c::Group>) -> Outcome<()> {
+    groups::hand_out(call, Rc::clone(win.window.group()), group);
+    Ok(())
+}
+
+pub fn win_set_name(_call: &Call, win: KnownWindow, win_name: &[u8]) -> Outcome<()> {
+    win.window.set_name(&win_name[..win_name.len().min(MPI_MAX_OBJECT_NAME - 1)]);
+    Ok(())
+}
+
+pub fn win_get_name(
+    call: &Call,
+    win: Win,
+    win_name: OutText,
+    resultlen: Out<c_int>,
+) -> Outcome<()> {
+    let name = match win {
+        MPI_WIN_NULL => b"MPI_WIN_NULL".as_slice().into(),
+        _ => call.window(1, win)?.window.name(),
+    };
+    // SAFETY: the standard asks for MPI_MAX_OBJECT_NAME bytes.
+    let length = unsafe { win_name.write(&name, MPI_MAX_OBJECT_NAME) };
+    resultlen.set(length as c_int);
+    Ok(())
+}
+
+pub fn win_set_info(_call: &Call, win: KnownWindow, info: Option<Rc<Info>>) -> Outcome<()> {
+    win.window.set_info(&info.unwrap_or_default());
+    Ok(())
+}
+
+pub fn win_get_info(call: &Call, win: KnownWindow, info_used: Out<c::Info>) -> Outcome<()> {
+    info_used.set(call.library.infos.insert(win.window.info()));
+    Ok(())
+}
+
+pub fn win_fence(call: &Call, assert: c_int, win: KnownWindow) -> Outcome<()> {
+    check_assertions(1, assert)?;
+    let goes_on = assert & MPI_MODE_NOSUCCEED == 0;
+    Ok(call.library.process.fence_window(&win.window, goes_on)?)
+}
+
+pub fn win_post(call: &Call, group: Rc<Group>, assert: c_int, win: KnownWindow) -> Outcome<()> {
+    check_assertions(2, assert)?;
+    Ok(call.library.process.post_window(&win.window, &group)?)
+}
+
+pub fn win_start(call: &Call, group: Rc<Group>, assert: c_int, win: KnownWindow) -> Outcome<()> {
+    check_assertions(2, assert)?;
+    Ok(call.library.process.start_window(&win.window, &group)?)
+}
+
+pub fn win_complete(call: &Call, win: KnownWindow) -> Outcome<()> {
+    Ok(call.library.process.complete_window(&win.window)?)
+}
+
+pub fn win_wait(call: &Call, win: KnownWindow) -> Outcome<()> {
+    Ok(call.library.process.wait_window(&win.window)?)
+}
+
+pub fn win_test(call: &Call, win: KnownWindow, flag: Out<c_int>) -> Outcome<()> {
+    flag.set_flag(call.library.process.test_window(&win.window)?);
+    Ok(())
+}
+
+pub fn win_lock(
+    call: &Call,
+    lock_type: c_int,
+    rank: c_int,
+    assert: c_int,
+    win: KnownWindow,
+) -> Outcome<()> {
+    let kind = match lock_type {
+        MPI_LOCK_EXCLUSIVE => LockKind::Exclusive,
+        MPI_LOCK_SHARED => LockKind::Shared,
+        _ => {
+            let detail =
+                format!("is {lock_type}, but must be MPI_LOCK_EXCLUSIVE or MPI_LOCK_SHARED");
+            return Err(Failure::argument(1, ErrorClass::Locktype, detail));
+        }
+    };
+    let target = process_of(call, 2, rank, &win)?;
+    check_assertions(3, assert)?;
+    Ok(call.library.process.lock_window(&win.window, target, kind)?)
+}
+
+pub fn win_unlock(call: &Call, rank: c_int, win: KnownWindow) -> Outcome<()> {
+    let target = process_of(call, 1, rank, &win)?;
+    Ok(call.library.process.unlock_window(&win.window, target)?)
+}
+
+pub fn win_lock_all(call: &Call, assert: c_int, win: KnownWindow) -> Outcome<()> {
+    check_assertions(1, assert)?;
+    Ok(call.library.process.lock_whole_window(&win.window)?)
+}
+
+pub fn win_unlock_all(call: &Call, win: KnownWindow) -> Outcome<()> {
+    Ok(call.library.process.unlock_whole_window(&win.window)?)
+}
+
+pub fn win_flush(call: &Call, rank: c_int, win: KnownWindow) -> Outcome<()> {
+    let target = process_of(call, 1, rank, &win)?;
+    Ok(call.library.process.flush_window(&win.window, Some(target))?)
+}
+
+pub fn win_flush_all(call: &Call, win: KnownWindow) -> Outcome<()> {
+    Ok(call.library.process.flush_window(&win.window, None)?)
+}
+
+pub fn win_flush_local(call: &Call, rank: c_int, win: KnownWindow) -> Outcome<()> {
+    let target = process_of(call, 1, rank, &win)?;
+    Ok(call.library.process.flush_window_locally(&win.window, Some(target))?)
+}
+
+pub fn win_flush_local_all(call: &Call, win: KnownWindow) -> Outcome<()> {
+    Ok(call.library.process.flush_window_locally(&win.window, None)?)
+}
+
+pub fn win_sync(call: &Call, win: KnownWindow) -> Outcome<()> {
+    call.library.process.sync_window(&win.window);
+    Ok(())
+}
+
+/// A process of a window, where the standard does not allow `MPI_PROC_NULL`.
+fn process_of(call: &Call, position: usize, rank: c_int, win: &KnownWindow) -> Outcome<u32> {
+    match call.target(position, rank, win)? {
+        Destination::Rank(rank) => Ok(rank),
+        Destination::Null => {
+            let detail = "is MPI_PROC_NULL, which has no part of the window";
+            Err(Failure::argument(position, ErrorClass::Rank, detail))
+        }
+    }
+}
+
+/// Assertions only promise something that we do not rely on.
+fn check_assertions(position: usize, assertions: c_int) -> Outcome<()> {
+    const KNOWN: c_int = MPI_MODE_NOCHECK
+        | MPI_MODE_NOSTORE
+        | MPI_MODE_NOPUT
+        | MPI_MODE_NOPRECEDE
+        | MPI_MODE_NOSUCCEED;
+    if assertions & !KNOWN == 0 {
+        return Ok(());
+    }
+    let detail = format!("is {assertions}, which has bits that are no MPI_MODE_... of windows");
+    Err(Failure::argument(position, ErrorClass::Assert, detail))
+}
+
+impl Call {
+    /// The window with this handle; errors of the call go to its error handler.
+    pub fn window(&self, position: usize, handle: Win) -> Outcome<KnownWindow> {
+        let found = self.library.windows.get(handle);
+        let object = found.ok_or_else(|| invalid(position, handle))?;
+        self.blame(crate::report::Blamed::Window(handle));
+        Ok(KnownWindow { handle, object })
+    }
+}

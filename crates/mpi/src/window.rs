@@ -1,0 +1,264 @@
+//! Windows: memory that other processes read and write (chapter 12 of the MPI standard).
+//!
+//! A process reaches the part of another in one of two ways, decided when the window is made.
+//! Where both have mapped the memory, the origin works on it itself, and locks are words beside
+//! it. Else the origin sends requests, which the target serves whenever it makes progress.
+
+mod access;
+mod creation;
+mod direct;
+mod epoch;
+mod exposed;
+mod locks;
+mod message;
+mod operation;
+mod place;
+mod runs;
+mod service;
+mod synchronization;
+mod traffic;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, Result};
+use memory::Buffer;
+
+use crate::Process;
+use crate::attribute::Attributes;
+use crate::communicator::Communicator;
+use crate::error_handler::ErrorHandler;
+use crate::group::Group;
+use crate::info::Info;
+use epoch::Epochs;
+use exposed::Exposed;
+use service::Service;
+use traffic::Traffic;
+
+pub use access::{Access, Action};
+pub use epoch::LockKind;
+pub use operation::Operation;
+pub use place::Place;
+
+/// A window, as one of its processes sees it.
+pub struct Window {
+    /// Of its own, with the processes of the one that the window was made on.
+    communicator: Rc<Communicator>,
+    flavor: Flavor,
+    /// By rank.
+    shares: Vec<Share>,
+    memory: Exposed,
+    epochs: RefCell<Epochs>,
+    traffic: Traffic,
+    service: Service,
+    name: RefCell<Box<[u8]>>,
+    error_handler: RefCell<Rc<ErrorHandler>>,
+    hints: RefCell<Rc<Info>>,
+    attributes: Attributes,
+}
+
+/// How a window was made (section 12.2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavor {
+    /// On memory of the program.
+    Created,
+    /// With its memory.
+    Allocated,
+    /// With memory that all processes can use.
+    Shared,
+    /// Without memory; it is attached later.
+    Dynamic,
+}
+
+/// What is known of the part of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// In bytes; 0 in dynamic windows.
+    pub size: usize,
+    /// The unit of displacements, in bytes.
+    pub unit: usize,
+}
+
+impl Window {
+    fn new(
+        communicator: Rc<Communicator>,
+        flavor: Flavor,
+        shares: Vec<Share>,
+        memory: Exposed,
+    ) -> Self {
+        Self {
+            communicator,
+            flavor,
+            shares,
+            memory,
+            epochs: RefCell::default(),
+            traffic: Traffic::default(),
+            service: Service::default(),
+            name: RefCell::default(),
+            error_handler: RefCell::new(Rc::new(ErrorHandler::Fatal)),
+            hints: RefCell::new(Info::new()),
+            attributes: Attributes::default(),
+        }
+    }
+
+    /// How it was made.
+    pub fn flavor(&self) -> Flavor {
+        self.flavor
+    }
+
+    /// The rank of this process in its group.
+    pub fn rank(&self) -> u32 {
+        self.communicator.rank()
+    }
+
+    /// How many processes it has.
+    pub fn size(&self) -> u32 {
+        self.communicator.size()
+    }
+
+    fn ranks(&self) -> std::ops::Range<u32> {
+        0..self.size()
+    }
+
+    /// Its processes.
+    pub fn group(&self) -> &Rc<Group> {
+        self.communicator.group()
+    }
+
+    /// What is known of the part of the process with a rank.
+    ///
+    /// # Errors
+    /// `Rank` if there is no such process.
+    #[inline]
+    pub fn share(&self, rank: u32) -> Result<&Share> {
+        self.shares.get(rank as usize).ok_or_else(|| {
+            let size = self.size();
+            let detail = format!("rank {rank} is not in the window, which has {size} processes");
+            Error::new(ErrorClass::Rank, detail)
+        })
+    }
+
+    /// The own part: its address (0 in dynamic windows) and what is known of it.
+    pub fn own_part(&self) -> (usize, Share) {
+        let rank = self.rank();
+        (self.address_of(rank).unwrap_or(0), self.shares[rank as usize])
+    }
+
+    /// Where the part of the process with a rank is for this one, and what is known of it; without
+    /// a rank that of the lowest one whose size is not 0 (`MPI_Win_shared_query`). `None` if it
+    /// cannot be reached by loads and stores.
+    ///
+    /// # Errors
+    /// `RmaFlavor` for dynamic windows, `Rank` if there is no such process.
+    pub fn shared_part(&self, rank: Option<u32>) -> Result<Option<(usize, Share)>> {
+        if self.is_dynamic() {
+            let what = "the window is dynamic: it has no memory of its own that could be shared";
+            return Err(Error::new(ErrorClass::RmaFlavor, what));
+        }
+        let lowest = || self.shares.iter().position(|share| share.size > 0).unwrap_or(0) as u32;
+        let rank = rank.unwrap_or_else(lowest);
+        let share = *self.share(rank)?;
+        Ok(self.address_of(rank).map(|address| (address, share)))
+    }
+
+    fn address_of(&self, rank: u32) -> Option<usize> {
+        match &self.memory {
+            Exposed::Shared { parts, .. } => Some(parts[rank as usize].base_address()),
+            Exposed::Own(part) if rank == self.rank() => Some(part.base_address()),
+            Exposed::Own(_) | Exposed::Attached(_) => None,
+        }
+    }
+
+    fn is_dynamic(&self) -> bool {
+        self.flavor == Flavor::Dynamic
+    }
+
+    /// `MPI_Win_attach`: others may access `region` from now on.
+    ///
+    /// # Errors
+    /// `RmaFlavor` if the window is not dynamic, `RmaAttach` if a part of the region is attached
+    /// already.
+    pub fn attach(&self, region: Buffer) -> Result<()> {
+        exposed::attach(self.regions()?, region)
+    }
+
+    /// `MPI_Win_detach`: others may not access the region at this address any more.
+    ///
+    /// # Errors
+    /// `RmaFlavor` if the window is not dynamic, `RmaAttach` if no such region was attached.
+    pub fn detach(&self, address: usize) -> Result<()> {
+        exposed::detach(self.regions()?, address)
+    }
+
+    fn regions(&self) -> Result<&RefCell<Vec<Buffer>>> {
+        match &self.memory {
+            Exposed::Attached(regions) => Ok(regions),
+            _ => Err(Error::new(
+                ErrorClass::RmaFlavor,
+                "the window is not dynamic: only to those of MPI_Win_create_dynamic can memory be \
+                 attached",
+            )),
+        }
+    }
+
+    /// Its name, for people; empty at first. Bytes as the program gave them.
+    pub fn name(&self) -> Box<[u8]> {
+        self.name.borrow().clone()
+    }
+
+    /// Changes the name.
+    pub fn set_name(&self, name: &[u8]) {
+        *self.name.borrow_mut() = name.into();
+    }
+
+    /// What happens when an operation on it fails.
+    pub fn error_handler(&self) -> Rc<ErrorHandler> {
+        Rc::clone(&self.error_handler.borrow())
+    }
+
+    /// Changes what happens when an operation on it fails.
+    pub fn set_error_handler(&self, handler: Rc<ErrorHandler>) {
+        // The old handler goes after the borrow has ended: its closure is the program's.
+        let old = self.error_handler.replace(handler);
+        drop(old);
+    }
+
+    /// A copy of the hints that were given.
+    pub fn info(&self) -> Rc<Info> {
+        self.hints.borrow().duplicate()
+    }
+
+    /// Replaces the hints.
+    pub fn set_info(&self, info: &Info) {
+        *self.hints.borrow_mut() = info.duplicate();
+    }
+
+    /// The attributes that the program stored on it.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+}
+
+impl fmt::Debug for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = String::from_utf8_lossy(&self.name.borrow()).into_owned();
+        let (flavor, rank, size) = (self.flavor, self.rank(), self.size());
+        write!(f, "Window(\"{name}\", {flavor:?}, rank {rank} of {size})")
+    }
+}
+
+impl Process {
+    /// Serves what others ask of the windows; whether there was anything to do.
+    #[cold]
+    pub(crate) fn serve_windows(&self) -> bool {
+        let mut active = false;
+        let mut index = 0;
+        loop {
+            let Some(window) = self.windows().borrow().get(index).cloned() else { break };
+            active |= window.serve(self);
+            index += 1;
+        }
+        active
+    }
+}

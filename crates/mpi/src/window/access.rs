@@ -1,0 +1,388 @@
+//! The operations of an origin: put, get, accumulate and their kin (section 12.3).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Error, ErrorClass, Result};
+use datatype::reduction::{self, Operator};
+use datatype::{Datatype, Kind as ElementKind, Predefined};
+use memory::Buffer;
+
+use super::exposed::Exposed;
+use super::locks::SharedLock;
+use super::message::{DATA_TAG, INLINE_BYTES_MAX, Kind, REQUEST_TAG, Request, room};
+use super::operation::Operation;
+use super::{Place, Window, direct};
+use crate::Process;
+
+/// What is done at the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The origin's data is written.
+    Put,
+    /// The target's data is read.
+    Get,
+    /// The target's data becomes origin `operator` target.
+    Accumulate {
+        /// The operation; one of the standard.
+        operator: Operator,
+        /// What the elements are; `None`: there are none, or the operation leaves them.
+        element: Option<Predefined>,
+        /// Whether what was there before is read.
+        fetches: bool,
+    },
+    /// The origin's data is a new value and one to compare with: where this is there, the new one
+    /// takes its place. What was there is read.
+    Swap,
+}
+
+/// One operation.
+#[derive(Debug)]
+pub struct Access {
+    /// What is done.
+    pub action: Action,
+    /// The data that the origin gives; empty if it gives none.
+    pub origin: Buffer,
+    /// Where the data goes that comes back; empty if none does.
+    pub result: Buffer,
+    /// Where at the target.
+    pub place: Place,
+}
+
+/// Accumulated data is combined in pieces of at most so many bytes, for which the target needs
+/// memory of its own.
+const ACCUMULATED_BYTES_MAX: usize = 256 << 10;
+
+/// Where buffers are not contiguous, pieces of data are gathered with at most so many bytes.
+const GATHERED_BYTES_MAX: usize = 1 << 20;
+
+impl Action {
+    /// An accumulate, checked: both sides must have elements of one predefined datatype for which
+    /// the operation is defined (section 12.3.4).
+    ///
+    /// # Errors
+    /// `Type` if the elements are not all of one predefined datatype, or not of the same on both
+    /// sides; `Op` if the operation is not defined for it.
+    pub fn accumulate(
+        operator: Operator,
+        origin: Option<&Datatype>,
+        place: &Place,
+        fetches: bool,
+    ) -> Result<Self> {
+        if place.is_empty() {
+            return Ok(Action::Accumulate { operator, element: None, fetches });
+        }
+        let mixed = |side: &str| {
+            let detail = format!(
+                "the {side}'s datatype has elements of several predefined datatypes, but all must \
+                 be of one"
+            );
+            Error::new(ErrorClass::Type, detail)
+        };
+        let element = place.element().ok_or_else(|| mixed("target"))?;
+        if let Some(origin) = origin.filter(|_| operator != Operator::NoOperation) {
+            let given = origin.operand().ok_or_else(|| mixed("origin"))?;
+            if (given.kind(), given.size()) != (element.kind(), element.size()) {
+                let (given, element) = (given.name(), element.name());
+                let detail = format!("the origin's elements are {given}, the target's {element}");
+                return Err(Error::new(ErrorClass::Type, detail));
+            }
+        }
+        if !reduction::supports(operator, element) {
+            let (operator, element) = (operator.name(), element.name());
+            let detail = format!("{operator} is not defined for elements of {element}");
+            return Err(Error::new(ErrorClass::Op, detail));
+        }
+        let changes = operator != Operator::NoOperation;
+        Ok(Action::Accumulate { operator, element: changes.then_some(element), fetches })
+    }
+
+    /// A compare and swap, checked.
+    ///
+    /// # Errors
+    /// `Type` if the element is not an integer, a truth value or a byte (section 12.3.4).
+    pub fn swap(datatype: &Datatype) -> Result<Self> {
+        match datatype.predefined().map(Predefined::kind) {
+            Some(
+                ElementKind::Signed
+                | ElementKind::Unsigned
+                | ElementKind::Logical
+                | ElementKind::Byte,
+            ) => Ok(Action::Swap),
+            _ => Err(Error::new(
+                ErrorClass::Type,
+                "the datatype must be a predefined one of integers, truth values or bytes",
+            )),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Action::Put => Kind::Put,
+            Action::Get => Kind::Get,
+            Action::Accumulate { fetches: false, .. } => Kind::Accumulate,
+            Action::Accumulate { fetches: true, .. } => Kind::Fetch,
+            Action::Swap => Kind::Swap,
+        }
+    }
+}
+
+impl Access {
+    /// Whether nothing is read or changed.
+    fn is_nothing(&self) -> bool {
+        matches!(
+            self.action,
+            Action::Accumulate { operator: Operator::NoOperation, fetches: false, .. }
+        )
+    }
+
+    /// Whether the amounts fit together.
+    ///
+    /// # Errors
+    /// `Type` if the buffers do not have as much data as the place at the target.
+    fn check_lengths(&self) -> Result<()> {
+        let target = self.place.len();
+        let gives = match self.action {
+            Action::Get => 0,
+            Action::Accumulate { operator: Operator::NoOperation, .. } => self.origin.len(),
+            Action::Swap => 2 * target,
+            _ => target,
+        };
+        let fetches = matches!(
+            self.action,
+            Action::Get | Action::Swap | Action::Accumulate { fetches: true, .. }
+        );
+        let unequal = |side: &str, bytes: usize| {
+            let detail = format!(
+                "the {side} has {bytes} bytes of data, the target {target}: both must have the \
+                 same elements"
+            );
+            Err(Error::new(ErrorClass::Type, detail))
+        };
+        if self.origin.len() != gives {
+            return unequal("origin", self.origin.len());
+        }
+        if fetches && self.result.len() != target {
+            return unequal("result", self.result.len());
+        }
+        Ok(())
+    }
+}
+
+impl Window {
+    /// Elements in the part of the process `target`, `displacement` units from its beginning.
+    ///
+    /// # Errors
+    /// `RmaRange` if they leave it, `Disp` for a negative displacement, `Rank` if there is no such
+    /// process.
+    pub fn place(
+        &self,
+        target: u32,
+        displacement: i64,
+        datatype: &Arc<Datatype>,
+        count: usize,
+    ) -> Result<Place> {
+        let share = self.share(target)?;
+        Place::new(share, self.is_dynamic(), displacement, datatype, count)
+    }
+}
+
+impl Process {
+    /// Begins an operation. `None`: it is over, and all buffers are free. Else it is complete at
+    /// the origin when its request is, or after the next synchronization of the epoch.
+    ///
+    /// # Errors
+    /// `RmaSync` if no epoch is open that allows it, `Type` if the amounts of data do not fit
+    /// together.
+    pub fn access(
+        &self,
+        window: &Window,
+        target: u32,
+        access: &Access,
+        with_request: bool,
+    ) -> Result<Option<Rc<Operation>>> {
+        window.share(target)?;
+        access.check_lengths()?;
+        window.epochs.borrow_mut().admit(target, with_request)?;
+        if access.place.is_empty() || access.is_nothing() {
+            return Ok(None);
+        }
+        let Access { action, origin, result, place } = access;
+        match &window.memory {
+            Exposed::Shared { memory, parts } => {
+                let place = place.buffer(&parts[target as usize]);
+                let apply = || direct::apply(action, origin, result, &place);
+                match action {
+                    Action::Put | Action::Get => apply(),
+                    _ => SharedLock::of(memory, target).accumulate(apply),
+                }
+                Ok(None)
+            }
+            Exposed::Own(part) if target == window.rank() => {
+                direct::apply(action, origin, result, &place.buffer(part));
+                Ok(None)
+            }
+            _ => Ok(self.ask_for(window, target, access, with_request)),
+        }
+    }
+
+    /// Sends the requests of an operation, in as many pieces as it takes.
+    fn ask_for(
+        &self,
+        window: &Window,
+        target: u32,
+        access: &Access,
+        with_request: bool,
+    ) -> Option<Rc<Operation>> {
+        let Access { action, origin, result, place } = access;
+        let operation = Operation::new(&window.communicator, target, with_request);
+        let pieces = Pieces::of(access);
+        let mut offset = 0;
+        while offset < place.len() {
+            self.wait_for_room(window);
+            let mut request = pieces.request(action, place, offset);
+            let length = request.runs.iter().map(|run| run.length).sum();
+            let given = pieces.given(action, length);
+            request.apart = given > INLINE_BYTES_MAX;
+            if pieces.fetches {
+                request.reply = window.next_reply();
+                self.expect(window, &operation, request.reply, result, offset, length);
+            }
+            let inline = if request.apart { 0 } else { given };
+            let message = request.message(inline, |data| origin.read(offset, data));
+            // The data follows the request at once: no other request may come between them.
+            self.send_request(window, target, message);
+            if request.apart {
+                self.send_data(window, &operation, &part(origin, offset, length));
+            }
+            offset += length;
+        }
+        window.note_unflushed(target);
+        if operation.is_complete(self) {
+            return None;
+        }
+        window.note_outstanding(self, &operation);
+        Some(operation)
+    }
+
+    /// Posts the receive for data that comes back.
+    fn expect(
+        &self,
+        window: &Window,
+        operation: &Operation,
+        reply: i32,
+        result: &Buffer,
+        offset: usize,
+        length: usize,
+    ) {
+        let context = window.communicator.point_to_point_context();
+        let whole = length == result.len();
+        let (into, unpack) = if whole {
+            (result.clone(), None)
+        } else if result.is_contiguous() {
+            (result.contiguous_part(offset as isize, length), None)
+        } else {
+            let into = room(length);
+            (into.clone(), Some((into, result.clone(), offset)))
+        };
+        let id = self.post_receive(context, operation.target, reply, into);
+        operation.add_answer(id, length, unpack);
+    }
+
+    /// Sends a request.
+    pub(super) fn send_request(&self, window: &Window, target: u32, message: Buffer) {
+        let gate = window.communicator.gate(target).expect("the target was checked");
+        let context = window.communicator.point_to_point_context();
+        if let Some(id) = self.post_send(gate, context, target, REQUEST_TAG, message) {
+            window.note_sending(id);
+        }
+    }
+
+    /// While too many requests are not on their way yet, waits for the oldest.
+    fn wait_for_room(&self, window: &Window) {
+        while let Some(oldest) = window.oldest_of_too_many(self) {
+            self.wait_for(oldest);
+        }
+    }
+
+    fn send_data(&self, window: &Window, operation: &Operation, data: &Buffer) {
+        let gate = window.communicator.gate(operation.target).expect("the target was checked");
+        let context = window.communicator.point_to_point_context();
+        let peer = operation.target;
+        if let Some(id) = self.post_send(gate, context, peer, DATA_TAG, data.clone()) {
+            operation.add_send(id);
+        }
+    }
+}
+
+/// How an operation is cut into requests.
+struct Pieces {
+    operator: Operator,
+    element: Predefined,
+    /// The data of a request is a multiple of so many bytes.
+    grain: usize,
+    bytes_max: usize,
+    /// Whether the origin gives data.
+    gives: bool,
+    /// Whether data comes back.
+    fetches: bool,
+}
+
+impl Pieces {
+    fn of(access: &Access) -> Self {
+        let Access { action, origin, result, place } = access;
+        let (operator, element) = match action {
+            Action::Accumulate { operator, element, .. } => {
+                (*operator, element.unwrap_or(Predefined::Byte))
+            }
+            _ => (Operator::Replace, Predefined::Byte),
+        };
+        let (grain, limit) = match action {
+            Action::Accumulate { .. } => (element.size(), ACCUMULATED_BYTES_MAX),
+            Action::Swap => (place.len(), usize::MAX),
+            _ => (1, usize::MAX),
+        };
+        let gathered = !origin.is_contiguous() || !result.is_contiguous();
+        let limit = if gathered { limit.min(GATHERED_BYTES_MAX) } else { limit };
+        Self {
+            operator,
+            element,
+            grain,
+            bytes_max: limit.min(place.len()),
+            gives: operator != Operator::NoOperation && *action != Action::Get,
+            fetches: !result.is_empty(),
+        }
+    }
+
+    /// The request for the piece from packed offset `offset` on.
+    fn request(&self, action: &Action, place: &Place, offset: usize) -> Request {
+        let mut request = Request::plain(action.kind());
+        (request.operator, request.element) = (self.operator, self.element);
+        request.runs = place.runs(offset, self.bytes_max, self.grain);
+        request
+    }
+
+    /// How many bytes of data go with a piece of `length` bytes.
+    fn given(&self, action: &Action, length: usize) -> usize {
+        match action {
+            Action::Swap => 2 * length,
+            _ if self.gives => length,
+            _ => 0,
+        }
+    }
+}
+
+/// The packed bytes `offset .. offset + length` of a buffer, as a buffer that is not written.
+fn part(buffer: &Buffer, offset: usize, length: usize) -> Buffer {
+    if length == buffer.len() {
+        return buffer.clone();
+    }
+    if buffer.is_contiguous() {
+        return buffer.contiguous_part(offset as isize, length);
+    }
+    let copy = room(length);
+    let mut data = vec![0; length];
+    buffer.read(offset, &mut data);
+    copy.write(0, &data);
+    copy
+}

@@ -1,0 +1,252 @@
+//! How windows come to be, and how they end (section 12.2).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Error, ErrorClass, Result};
+use driver_shm::{Card, SharedMemory};
+use memory::Buffer;
+
+use super::exposed::Exposed;
+use super::locks::WORDS;
+use super::message::room;
+use super::{Flavor, Share, Window};
+use crate::Process;
+use crate::attribute::ObjectName;
+use crate::collective;
+use crate::communicator::Communicator;
+use crate::info::Info;
+
+/// Parts that need not follow each other without a gap begin at multiples of this.
+const PART_ALIGNMENT: usize = 4096;
+
+/// The card of shared memory is told with so many bytes, the rest of which are zero.
+const CARD_BYTES: usize = 256;
+
+impl Process {
+    /// `MPI_Win_create`: a window on memory of the program; `unit` is the unit of displacements in
+    /// bytes.
+    ///
+    /// # Errors
+    /// `Comm` for an intercommunicator; what collective operations may return.
+    pub fn create_window(
+        &self,
+        communicator: &Rc<Communicator>,
+        part: Buffer,
+        unit: usize,
+        info: Option<&Info>,
+    ) -> Result<Rc<Window>> {
+        let own = duplicate(self, communicator)?;
+        let shares = self.exchange_shares(&own, Share { size: part.len(), unit })?;
+        Ok(self.open_window(own, Flavor::Created, shares, Exposed::Own(part), info))
+    }
+
+    /// `MPI_Win_allocate`: a window on memory that comes with it.
+    ///
+    /// # Errors
+    /// `NoMem` if there is not enough; and as for [`Process::create_window`].
+    pub fn allocate_window(
+        &self,
+        communicator: &Rc<Communicator>,
+        share: Share,
+        info: Option<&Info>,
+    ) -> Result<Rc<Window>> {
+        let own = duplicate(self, communicator)?;
+        let shares = self.exchange_shares(&own, share)?;
+        let memory = match self.share_memory(&own, &shares, PART_ALIGNMENT) {
+            Ok(shared) => shared,
+            Err(_) => self.allocate_alone(&own, share)?,
+        };
+        Ok(self.open_window(own, Flavor::Allocated, shares, memory, info))
+    }
+
+    /// `MPI_Win_allocate_shared`: a window on memory that all processes can use as their own; one
+    /// part begins where the one of the rank before ends, unless the info has
+    /// "alloc_shared_noncontig".
+    ///
+    /// # Errors
+    /// `RmaShared` if the processes cannot share memory, `NoMem` if there is not enough; and as for
+    /// [`Process::create_window`].
+    pub fn allocate_shared_window(
+        &self,
+        communicator: &Rc<Communicator>,
+        share: Share,
+        info: Option<&Info>,
+    ) -> Result<Rc<Window>> {
+        let own = duplicate(self, communicator)?;
+        let shares = self.exchange_shares(&own, share)?;
+        let apart = info.and_then(|info| info.hint(b"alloc_shared_noncontig"));
+        let apart = self.all_agree(&own, apart.is_some_and(|value| *value == *b"true"))?;
+        let memory = self.share_memory(&own, &shares, if apart { PART_ALIGNMENT } else { 1 })?;
+        Ok(self.open_window(own, Flavor::Shared, shares, memory, info))
+    }
+
+    /// `MPI_Win_create_dynamic`: a window to which memory is attached later.
+    ///
+    /// # Errors
+    /// As for [`Process::create_window`].
+    pub fn create_dynamic_window(
+        &self,
+        communicator: &Rc<Communicator>,
+        info: Option<&Info>,
+    ) -> Result<Rc<Window>> {
+        let own = duplicate(self, communicator)?;
+        let shares = vec![Share { size: 0, unit: 1 }; own.size() as usize];
+        let memory = Exposed::Attached(RefCell::default());
+        Ok(self.open_window(own, Flavor::Dynamic, shares, memory, info))
+    }
+
+    /// `MPI_Win_free`: waits for all processes, then the window is gone.
+    ///
+    /// # Errors
+    /// `RmaSync` while an epoch is open; the code of the first delete function of an attribute
+    /// that fails. Then the window stays.
+    pub fn free_window(&self, window: &Rc<Window>, object: ObjectName) -> Result<()> {
+        window.epochs.borrow().check_free()?;
+        window.attributes().delete_all(object)?;
+        self.complete(collective::barrier(&window.communicator))?;
+        self.windows().borrow_mut().retain(|other| !Rc::ptr_eq(other, window));
+        Ok(())
+    }
+
+    fn open_window(
+        &self,
+        communicator: Rc<Communicator>,
+        flavor: Flavor,
+        shares: Vec<Share>,
+        memory: Exposed,
+        info: Option<&Info>,
+    ) -> Rc<Window> {
+        let window = Rc::new(Window::new(communicator, flavor, shares, memory));
+        if let Some(info) = info {
+            window.set_info(info);
+        }
+        self.windows().borrow_mut().push(Rc::clone(&window));
+        window
+    }
+
+    fn exchange_shares(&self, communicator: &Rc<Communicator>, mine: Share) -> Result<Vec<Share>> {
+        let bytes = [mine.size.to_le_bytes(), mine.unit.to_le_bytes()].concat();
+        let all = self.exchange(communicator, &bytes)?;
+        let number =
+            |bytes: &[u8]| usize::from_le_bytes(bytes.try_into().expect("a number was cut out"));
+        let share = |bytes: &[u8]| Share { size: number(&bytes[..8]), unit: number(&bytes[8..]) };
+        Ok(all.chunks_exact(16).map(share).collect())
+    }
+
+    /// Whether all processes say yes.
+    fn all_agree(&self, communicator: &Rc<Communicator>, yes: bool) -> Result<bool> {
+        Ok(self.exchange(communicator, &[yes.into()])?.iter().all(|answer| *answer != 0))
+    }
+
+    /// What all processes say, by rank, each with the same number of bytes.
+    fn exchange(&self, communicator: &Rc<Communicator>, mine: &[u8]) -> Result<Vec<u8>> {
+        let all = room(mine.len() * communicator.size() as usize);
+        all.write(communicator.rank() as usize * mine.len(), mine);
+        self.allgather_packed(communicator, all.clone(), mine.len())?;
+        let mut bytes = vec![0; all.len()];
+        all.read(0, &mut bytes);
+        Ok(bytes)
+    }
+
+    /// Memory for all parts that all processes map.
+    ///
+    /// # Errors
+    /// The same class on all of them: `NoMem` if there is not enough, `RmaShared` if one of them
+    /// cannot map it.
+    fn share_memory(
+        &self,
+        communicator: &Rc<Communicator>,
+        shares: &[Share],
+        alignment: usize,
+    ) -> Result<Exposed> {
+        let (offsets, length) = arranged(shares, alignment).ok_or_else(|| no_memory(shares))?;
+        let words = shares.len() * WORDS;
+        let told = room(CARD_BYTES);
+        let mut mine = None;
+        if communicator.rank() == 0
+            && let Ok((memory, invitation)) = SharedMemory::create(words, length)
+        {
+            told.write(0, invitation.card.to_string().as_bytes());
+            mine = Some((memory, invitation));
+        }
+        self.complete(collective::bcast(communicator, 0, told.clone())?)?;
+        let mut text = [0; CARD_BYTES];
+        told.read(0, &mut text);
+        if text[0] == 0 {
+            return Err(no_memory(shares));
+        }
+        let opened = match &mine {
+            Some((memory, _)) => Ok(Arc::clone(memory)),
+            None => open(&text, words, length),
+        };
+        // The file stays open until all have it.
+        let all_have_it = self.all_agree(communicator, opened.is_ok())?;
+        match opened {
+            Ok(memory) if all_have_it => {
+                let part = |(offset, share): (&usize, &Share)| memory.buffer(*offset, share.size);
+                let parts = offsets.iter().zip(shares).map(part).collect();
+                Ok(Exposed::Shared { memory, parts })
+            }
+            Ok(_) => Err(not_shared("another process could not map the memory")),
+            Err(why) => Err(not_shared(&why)),
+        }
+    }
+
+    /// Memory for the own part, which others reach by messages.
+    fn allocate_alone(&self, communicator: &Rc<Communicator>, share: Share) -> Result<Exposed> {
+        let created = SharedMemory::create(0, share.size);
+        if !self.all_agree(communicator, created.is_ok())? {
+            return Err(no_memory(&[share]));
+        }
+        match created {
+            Ok((memory, _)) => Ok(Exposed::Own(memory.buffer(0, share.size))),
+            Err(_) => Err(no_memory(&[share])),
+        }
+    }
+}
+
+/// A communicator of the window's own, with the same group.
+fn duplicate(process: &Process, communicator: &Rc<Communicator>) -> Result<Rc<Communicator>> {
+    if communicator.remote().is_some() {
+        let what = "the communicator is an intercommunicator, on which there are no windows";
+        return Err(Error::new(ErrorClass::Comm, what));
+    }
+    let made = process.create_communicator(communicator, communicator.group())?;
+    Ok(made.expect("the group is the communicator's own"))
+}
+
+/// Where each part begins, and how many bytes all have together; `None` if that is too much.
+fn arranged(shares: &[Share], alignment: usize) -> Option<(Vec<usize>, usize)> {
+    let mut length = 0_usize;
+    let mut offsets = Vec::with_capacity(shares.len());
+    for share in shares {
+        length = length.checked_next_multiple_of(alignment)?;
+        offsets.push(length);
+        length = length.checked_add(share.size)?;
+    }
+    Some((offsets, length))
+}
+
+fn open(
+    text: &[u8],
+    words: usize,
+    length: usize,
+) -> std::result::Result<Arc<SharedMemory>, String> {
+    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    let card: Card = String::from_utf8_lossy(&text[..end]).parse()?;
+    SharedMemory::open(&card, words, length).map_err(|error| error.to_string())
+}
+
+#[cold]
+fn no_memory(shares: &[Share]) -> Error {
+    let all = shares.iter().fold(0_u128, |sum, share| sum + share.size as u128);
+    Error::new(ErrorClass::NoMem, format!("there is no memory for the {all} bytes of the window"))
+}
+
+#[cold]
+fn not_shared(why: &str) -> Error {
+    let detail = format!("the processes of the communicator cannot share memory: {why}");
+    Error::new(ErrorClass::RmaShared, detail)
+}

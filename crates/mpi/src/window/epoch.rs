@@ -1,0 +1,322 @@
+//! Which epochs of a window are open, and what is allowed in them (section 12.5).
+
+use std::collections::BTreeMap;
+
+use base::{Error, ErrorClass, Result};
+
+/// Who may access a target at the same time (section 12.5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// Others that share it.
+    Shared,
+    /// Nobody else.
+    Exclusive,
+}
+
+/// The epochs of one process on one window.
+#[derive(Debug, Default)]
+pub(crate) struct Epochs {
+    access: Access,
+    /// By how many processes the exposure epoch that is open is to be completed.
+    exposure: Option<usize>,
+}
+
+/// An access epoch: what lets a process access others.
+#[derive(Debug, Default)]
+pub(crate) enum Access {
+    /// None is open.
+    #[default]
+    None,
+    /// Between fences; `used`: there was an operation, so another fence must follow.
+    Fence { used: bool },
+    /// To these targets, ranks in ascending order.
+    Start(Vec<u32>),
+    /// To targets that are locked one by one.
+    Locks(BTreeMap<u32, LockKind>),
+    /// To all targets, locked together.
+    LockAll,
+}
+
+impl Epochs {
+    /// Whether an operation may access `target` now; notes that one does.
+    ///
+    /// # Errors
+    /// `RmaSync` if not.
+    #[inline]
+    pub(crate) fn admit(&mut self, target: u32, with_request: bool) -> Result<()> {
+        match &mut self.access {
+            Access::LockAll => Ok(()),
+            Access::Locks(locks) if locks.contains_key(&target) => Ok(()),
+            Access::Locks(_) => Err(not_locked(target)),
+            Access::None => Err(out_of_sync(
+                "no access epoch is open: call MPI_Win_fence, MPI_Win_start or MPI_Win_lock first",
+            )),
+            _ if with_request => Err(out_of_sync(
+                "operations with requests are for epochs that MPI_Win_lock or MPI_Win_lock_all \
+                 opened",
+            )),
+            Access::Fence { used } => {
+                *used = true;
+                Ok(())
+            }
+            Access::Start(targets) if targets.binary_search(&target).is_ok() => Ok(()),
+            Access::Start(_) => Err(out_of_sync(format!(
+                "rank {target} is not in the group that was given to MPI_Win_start"
+            ))),
+        }
+    }
+
+    /// Whether a fence may be called now.
+    ///
+    /// # Errors
+    /// `RmaSync` in epochs of other kinds.
+    pub(crate) fn check_fence(&self) -> Result<()> {
+        self.check_no_other("MPI_Win_fence")?;
+        match self.exposure {
+            None => Ok(()),
+            Some(_) => Err(out_of_sync(
+                "an exposure epoch is open: call MPI_Win_wait before MPI_Win_fence",
+            )),
+        }
+    }
+
+    /// The state after a fence.
+    pub(crate) fn fenced(&mut self, goes_on: bool) {
+        self.access = if goes_on { Access::Fence { used: false } } else { Access::None };
+    }
+
+    /// Opens an access epoch to these targets.
+    ///
+    /// # Errors
+    /// `RmaSync` if another one is open.
+    pub(crate) fn start(&mut self, targets: Vec<u32>) -> Result<()> {
+        self.check_idle("MPI_Win_start")?;
+        self.access = Access::Start(targets);
+        Ok(())
+    }
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// `RmaSync` if there is none.
+    pub(crate) fn complete(&mut self) -> Result<Vec<u32>> {
+        match std::mem::take(&mut self.access) {
+            Access::Start(targets) => Ok(targets),
+            other => {
+                self.access = other;
+                let what = "MPI_Win_start was not called, so there is no epoch to complete";
+                Err(out_of_sync(what))
+            }
+        }
+    }
+
+    /// Opens an exposure epoch that so many processes complete.
+    ///
+    /// # Errors
+    /// `RmaSync` if one is open.
+    pub(crate) fn post(&mut self, origins: usize) -> Result<()> {
+        if self.exposure.is_some() {
+            let what = "an exposure epoch is open already: call MPI_Win_wait first";
+            return Err(out_of_sync(what));
+        }
+        self.exposure = Some(origins);
+        Ok(())
+    }
+
+    /// By how many processes the open exposure epoch is to be completed.
+    ///
+    /// # Errors
+    /// `RmaSync` if none is open.
+    pub(crate) fn exposed_to(&self) -> Result<usize> {
+        self.exposure.ok_or_else(|| {
+            out_of_sync("MPI_Win_post was not called, so there is no epoch to wait for")
+        })
+    }
+
+    /// Closes the exposure epoch.
+    pub(crate) fn unexposed(&mut self) {
+        self.exposure = None;
+    }
+
+    /// Whether `target` may be locked now.
+    ///
+    /// # Errors
+    /// `RmaSync` if it is locked already, or an epoch of another kind is open.
+    pub(crate) fn check_lock(&self, target: u32) -> Result<()> {
+        match &self.access {
+            Access::Locks(locks) if locks.contains_key(&target) => Err(out_of_sync(format!(
+                "rank {target} is locked already: unlock it before locking it again"
+            ))),
+            Access::Locks(_) => Ok(()),
+            _ => self.check_idle("MPI_Win_lock"),
+        }
+    }
+
+    /// Notes that `target` is locked.
+    pub(crate) fn locked(&mut self, target: u32, kind: LockKind) {
+        match &mut self.access {
+            Access::Locks(locks) => {
+                locks.insert(target, kind);
+            }
+            access => *access = Access::Locks(BTreeMap::from([(target, kind)])),
+        }
+    }
+
+    /// How `target` is locked.
+    ///
+    /// # Errors
+    /// `RmaSync` if it is not.
+    pub(crate) fn lock_of(&self, target: u32) -> Result<LockKind> {
+        let found = match &self.access {
+            Access::Locks(locks) => locks.get(&target).copied(),
+            Access::LockAll => {
+                let what = "all targets were locked together: call MPI_Win_unlock_all";
+                return Err(out_of_sync(what));
+            }
+            _ => None,
+        };
+        found.ok_or_else(|| not_locked(target))
+    }
+
+    /// Notes that `target` is not locked any more.
+    pub(crate) fn unlocked(&mut self, target: u32) {
+        if let Access::Locks(locks) = &mut self.access {
+            locks.remove(&target);
+            if locks.is_empty() {
+                self.access = Access::None;
+            }
+        }
+    }
+
+    /// Notes that all targets are locked.
+    pub(crate) fn locked_all(&mut self) {
+        self.access = Access::LockAll;
+    }
+
+    /// Notes that they are not any more.
+    ///
+    /// # Errors
+    /// `RmaSync` if they were not.
+    pub(crate) fn unlocked_all(&mut self) -> Result<()> {
+        let Access::LockAll = self.access else {
+            let what = "MPI_Win_lock_all was not called, so there is nothing to unlock";
+            return Err(out_of_sync(what));
+        };
+        self.access = Access::None;
+        Ok(())
+    }
+
+    /// Whether `target`, or in `None` any, may be flushed now.
+    ///
+    /// # Errors
+    /// `RmaSync` if it is not locked.
+    pub(crate) fn check_flush(&self, target: Option<u32>) -> Result<()> {
+        match (&self.access, target) {
+            (Access::LockAll, _) | (Access::Locks(_), None) => Ok(()),
+            (Access::Locks(locks), Some(target)) if locks.contains_key(&target) => Ok(()),
+            (_, Some(target)) => Err(not_locked(target)),
+            (_, None) => Err(out_of_sync(
+                "nothing is locked: flushing is for epochs that MPI_Win_lock or MPI_Win_lock_all \
+                 opened",
+            )),
+        }
+    }
+
+    /// Whether no epoch is open, but perhaps one between fences without operations.
+    ///
+    /// # Errors
+    /// `RmaSync` if there is one; `what` is the call that cannot be made in it.
+    pub(crate) fn check_idle(&self, what: &str) -> Result<()> {
+        if let Access::Fence { used: true } = self.access {
+            return Err(out_of_sync(format!(
+                "an epoch with operations in it is open: call MPI_Win_fence before {what}"
+            )));
+        }
+        self.check_no_other(what)
+    }
+
+    /// Whether the window may be freed now.
+    ///
+    /// # Errors
+    /// `RmaSync` while epochs are open that a call of their own closes.
+    pub(crate) fn check_free(&self) -> Result<()> {
+        if self.exposure.is_some() {
+            let what = "an exposure epoch is open: call MPI_Win_wait before MPI_Win_free";
+            return Err(out_of_sync(what));
+        }
+        self.check_no_other("MPI_Win_free")
+    }
+
+    fn check_no_other(&self, what: &str) -> Result<()> {
+        let (open, close) = match &self.access {
+            Access::None | Access::Fence { .. } => return Ok(()),
+            Access::Start(_) => ("an access epoch of MPI_Win_start", "MPI_Win_complete"),
+            Access::Locks(_) => ("an epoch of MPI_Win_lock", "MPI_Win_unlock"),
+            Access::LockAll => ("an epoch of MPI_Win_lock_all", "MPI_Win_unlock_all"),
+        };
+        Err(out_of_sync(format!("{open} is open: call {close} before {what}")))
+    }
+}
+
+#[cold]
+fn not_locked(target: u32) -> Error {
+    out_of_sync(format!("rank {target} is not locked: call MPI_Win_lock or MPI_Win_lock_all first"))
+}
+
+#[cold]
+fn out_of_sync(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorClass::RmaSync, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_of_different_kinds_exclude_each_other() {
+        let mut epochs = Epochs::default();
+        assert!(epochs.admit(0, false).is_err());
+        epochs.fenced(true);
+        assert!(epochs.check_lock(0).is_ok() && epochs.check_free().is_ok());
+        epochs.admit(3, false).unwrap();
+        assert!(epochs.admit(3, true).is_err(), "requests are for locks");
+        assert!(epochs.check_lock(0).is_err() && epochs.start(vec![1]).is_err());
+        epochs.check_fence().unwrap();
+        epochs.fenced(false);
+        epochs.start(vec![1, 4]).unwrap();
+        assert!(epochs.admit(4, false).is_ok() && epochs.admit(2, false).is_err());
+        assert!(epochs.check_fence().is_err() && epochs.check_free().is_err());
+        assert!(epochs.unlocked_all().is_err() && epochs.check_lock(1).is_err());
+        assert_eq!(epochs.complete().unwrap(), [1, 4]);
+        assert!(epochs.complete().is_err());
+    }
+
+    #[test]
+    fn locks_are_told_apart_by_target() {
+        let mut epochs = Epochs::default();
+        epochs.check_lock(1).unwrap();
+        epochs.locked(1, LockKind::Exclusive);
+        epochs.check_lock(2).unwrap();
+        epochs.locked(2, LockKind::Shared);
+        assert!(epochs.check_lock(2).is_err() && epochs.check_idle("MPI_Win_lock_all").is_err());
+        assert!(epochs.admit(2, true).is_ok() && epochs.admit(3, true).is_err());
+        assert!(epochs.check_flush(None).is_ok() && epochs.check_flush(Some(3)).is_err());
+        assert_eq!(epochs.lock_of(1), Ok(LockKind::Exclusive));
+        epochs.unlocked(1);
+        assert!(epochs.lock_of(1).is_err());
+        epochs.unlocked(2);
+        assert!(epochs.check_flush(None).is_err() && epochs.check_free().is_ok());
+    }
+
+    #[test]
+    fn exposure_stands_beside_access() {
+        let mut epochs = Epochs::default();
+        assert!(epochs.exposed_to().is_err());
+        epochs.post(2).unwrap();
+        assert!(epochs.post(1).is_err() && epochs.check_fence().is_err());
+        epochs.start(vec![0]).unwrap();
+        assert_eq!(epochs.exposed_to(), Ok(2));
+        epochs.unexposed();
+        epochs.post(0).unwrap();
+    }
+}

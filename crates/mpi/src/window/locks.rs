@@ -1,0 +1,191 @@
+//! The locks of a process's part of a window: as words in shared memory, which those who lock
+//! change themselves, or as a queue that the owner keeps. Both serve in the order of asking.
+
+use std::collections::VecDeque;
+use std::hint;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use driver_shm::SharedMemory;
+
+use super::LockKind;
+
+/// Words that one part of a window takes in shared memory: a cache line.
+pub(super) const WORDS: usize = 16;
+
+/// The words of one part.
+///
+/// Whoever wants the lock takes a ticket, and waits until it is served. Those who share let the
+/// next one be served at once; who excludes others also waits until nobody shares, and lets the
+/// next one be served at the end.
+#[derive(Clone, Copy)]
+pub(super) struct SharedLock<'a> {
+    /// 1 while somebody accumulates.
+    accumulating: &'a AtomicU32,
+    next_ticket: &'a AtomicU32,
+    served: &'a AtomicU32,
+    sharing: &'a AtomicU32,
+}
+
+/// Spins before letting others have the core, while somebody accumulates.
+const SPINS: u32 = 100;
+
+impl<'a> SharedLock<'a> {
+    /// Those of the process with this rank.
+    pub(super) fn of(memory: &'a SharedMemory, rank: u32) -> Self {
+        let word = |index| memory.word(rank as usize * WORDS + index);
+        Self { accumulating: word(0), next_ticket: word(1), served: word(2), sharing: word(3) }
+    }
+
+    /// Does something to the part's data that others who accumulate see whole or not at all.
+    pub(super) fn accumulate<R>(&self, change: impl FnOnce() -> R) -> R {
+        let mut spins = 0;
+        while self.accumulating.swap(1, Ordering::Acquire) != 0 {
+            while self.accumulating.load(Ordering::Relaxed) != 0 {
+                spins += 1;
+                if spins < SPINS { hint::spin_loop() } else { thread::yield_now() }
+            }
+        }
+        let result = change();
+        self.accumulating.store(0, Ordering::Release);
+        result
+    }
+
+    /// Asks for the lock.
+    pub(super) fn take_ticket(&self) -> u32 {
+        self.next_ticket.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Takes the lock if it is this ticket's turn.
+    pub(super) fn try_lock(&self, ticket: u32, kind: LockKind) -> bool {
+        if self.served.load(Ordering::Acquire) != ticket {
+            return false;
+        }
+        match kind {
+            LockKind::Exclusive => self.sharing.load(Ordering::Acquire) == 0,
+            LockKind::Shared => {
+                self.sharing.fetch_add(1, Ordering::Relaxed);
+                self.served.store(ticket.wrapping_add(1), Ordering::Release);
+                true
+            }
+        }
+    }
+
+    /// Gives the lock back.
+    pub(super) fn unlock(&self, kind: LockKind) {
+        match kind {
+            LockKind::Exclusive => self.served.fetch_add(1, Ordering::Release),
+            LockKind::Shared => self.sharing.fetch_sub(1, Ordering::Release),
+        };
+    }
+}
+
+/// The lock of a part that messages ask for.
+#[derive(Debug, Default)]
+pub(super) struct LockQueue {
+    holders: Vec<(u32, LockKind)>,
+    waiting: VecDeque<Asking>,
+}
+
+/// Somebody who wants a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asking {
+    /// The rank.
+    pub(super) origin: u32,
+    /// Which lock.
+    pub(super) kind: LockKind,
+    /// The tag of the answer.
+    pub(super) reply: i32,
+}
+
+impl LockQueue {
+    /// Adds somebody; [`LockQueue::grant`] tells when it is their turn.
+    pub(super) fn ask(&mut self, asking: Asking) {
+        self.waiting.push_back(asking);
+    }
+
+    /// Takes a lock back; that of somebody who has none is none.
+    pub(super) fn release(&mut self, origin: u32) {
+        if let Some(index) = self.holders.iter().position(|(holder, _)| *holder == origin) {
+            self.holders.swap_remove(index);
+        }
+    }
+
+    /// The next one who has the lock from now on.
+    pub(super) fn grant(&mut self) -> Option<Asking> {
+        let next = self.waiting.front()?;
+        let free = match next.kind {
+            LockKind::Exclusive => self.holders.is_empty(),
+            LockKind::Shared => !self.holders.iter().any(|(_, kind)| *kind == LockKind::Exclusive),
+        };
+        if !free {
+            return None;
+        }
+        self.holders.push((next.origin, next.kind));
+        self.waiting.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(queue: &mut LockQueue) -> Vec<u32> {
+        std::iter::from_fn(|| queue.grant()).map(|asking| asking.origin).collect()
+    }
+
+    #[test]
+    fn the_queue_is_fair() {
+        let mut queue = LockQueue::default();
+        let kinds = [LockKind::Shared, LockKind::Exclusive, LockKind::Shared, LockKind::Shared];
+        for (origin, kind) in (0..).zip(kinds) {
+            queue.ask(Asking { origin, kind, reply: 0 });
+        }
+        assert_eq!(granted(&mut queue), [0]);
+        queue.release(7);
+        assert_eq!(granted(&mut queue), []);
+        queue.release(0);
+        assert_eq!(granted(&mut queue), [1], "those who came later do not overtake");
+        queue.release(1);
+        assert_eq!(granted(&mut queue), [2, 3]);
+    }
+
+    #[test]
+    fn words_exclude_and_share() {
+        let (memory, _invitation) = SharedMemory::create(2 * WORDS, 0).unwrap();
+        let lock = SharedLock::of(&memory, 1);
+        let tickets: Vec<u32> = (0..4).map(|_| lock.take_ticket()).collect();
+        assert!(!lock.try_lock(tickets[1], LockKind::Shared));
+        assert!(lock.try_lock(tickets[0], LockKind::Shared));
+        assert!(lock.try_lock(tickets[1], LockKind::Shared));
+        assert!(!lock.try_lock(tickets[2], LockKind::Exclusive));
+        lock.unlock(LockKind::Shared);
+        lock.unlock(LockKind::Shared);
+        assert!(lock.try_lock(tickets[2], LockKind::Exclusive));
+        assert!(!lock.try_lock(tickets[3], LockKind::Shared));
+        lock.unlock(LockKind::Exclusive);
+        assert!(lock.try_lock(tickets[3], LockKind::Shared));
+    }
+
+    #[test]
+    fn accumulating_is_one_after_the_other() {
+        let (memory, _invitation) = SharedMemory::create(WORDS, 8).unwrap();
+        let add = || {
+            let counter = memory.buffer(0, 8);
+            for _ in 0..10_000 {
+                SharedLock::of(&memory, 0).accumulate(|| {
+                    let mut bytes = [0; 8];
+                    counter.read(0, &mut bytes);
+                    counter.write(0, &(u64::from_le_bytes(bytes) + 1).to_le_bytes());
+                });
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(add);
+            scope.spawn(add);
+        });
+        let mut bytes = [0; 8];
+        memory.buffer(0, 8).read(0, &mut bytes);
+        assert_eq!(u64::from_le_bytes(bytes), 20_000);
+    }
+}

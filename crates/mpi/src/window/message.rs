@@ -1,0 +1,262 @@
+//! What origins ask of targets, as messages. Each is small; much data follows in a message of its
+//! own. The page docs/one-sided.md tells how they play together.
+
+use std::sync::Arc;
+
+use base::{Error, ErrorClass};
+use datatype::Predefined;
+use datatype::reduction::Operator;
+use memory::{Buffer, Scratch, Segment};
+
+use super::runs::Runs;
+
+/// Requests have this tag in the point-to-point space of the window's communicator.
+pub(super) const REQUEST_TAG: i32 = 0;
+/// Data that does not go with the request, in the order of the requests.
+pub(super) const DATA_TAG: i32 = 1;
+/// An exposure epoch was opened.
+pub(super) const POST_TAG: i32 = 2;
+/// Answers have tags from here on: the request names one.
+pub(super) const FIRST_REPLY_TAG: i32 = 16;
+pub(super) const REPLY_TAGS: i32 = 1 << 30;
+
+/// As much data as this goes with the request, in bytes.
+pub(super) const INLINE_BYTES_MAX: usize = 2048;
+
+/// Requests are not longer, in bytes.
+pub(super) const REQUEST_BYTES_MAX: usize = 8192;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Write the data.
+    Put,
+    /// Answer with the data.
+    Get,
+    /// Combine the data.
+    Accumulate,
+    /// Combine the data, and answer with what was there.
+    Fetch,
+    /// The data is a new value and a value to compare with; answer with what was there.
+    Swap,
+    /// Answer when all that was asked for before is done.
+    Flush,
+    /// Answer when the lock is had.
+    Lock,
+    /// As flush, and take the lock back.
+    Unlock,
+    /// The origin's access epoch is over.
+    Complete,
+}
+
+const KINDS: [Kind; 9] = [
+    Kind::Put,
+    Kind::Get,
+    Kind::Accumulate,
+    Kind::Fetch,
+    Kind::Swap,
+    Kind::Flush,
+    Kind::Lock,
+    Kind::Unlock,
+    Kind::Complete,
+];
+
+/// A request without its data.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) kind: Kind,
+    pub(super) operator: Operator,
+    pub(super) element: Predefined,
+    /// The tag of the answer, where there is one.
+    pub(super) reply: i32,
+    /// Whether the data comes in a message of its own.
+    pub(super) apart: bool,
+    /// Of locks: whether it excludes others.
+    pub(super) exclusive: bool,
+    /// Where at the target.
+    pub(super) runs: Vec<Segment>,
+}
+
+/// Kind, flags, operator, padding, element (2), length of the runs (2), tag of the answer (4).
+const HEADER_BYTES: usize = 12;
+
+const APART: u8 = 1;
+const EXCLUSIVE: u8 = 2;
+
+impl Request {
+    /// One that names no elements.
+    pub(super) fn plain(kind: Kind) -> Self {
+        Self {
+            kind,
+            operator: Operator::NoOperation,
+            element: Predefined::Byte,
+            reply: 0,
+            apart: false,
+            exclusive: false,
+            runs: Vec::new(),
+        }
+    }
+
+    /// The message, with `data` bytes of data which `fill` writes.
+    pub(super) fn message(&self, data: usize, fill: impl FnOnce(&mut [u8])) -> Buffer {
+        let flags = if self.apart { APART } else { 0 } | if self.exclusive { EXCLUSIVE } else { 0 };
+        let mut bytes = vec![self.kind as u8, flags, self.operator as u8, 0];
+        bytes.extend((self.element as u16).to_le_bytes());
+        bytes.extend([0; 2]);
+        bytes.extend(self.reply.to_le_bytes());
+        Runs::encode(&self.runs, &mut bytes);
+        let runs_bytes = bytes.len() - HEADER_BYTES;
+        bytes[6..8].copy_from_slice(&(runs_bytes as u16).to_le_bytes());
+        let begin = bytes.len();
+        bytes.resize(begin + data, 0);
+        fill(&mut bytes[begin..]);
+        debug_assert!(bytes.len() <= REQUEST_BYTES_MAX);
+        buffer_of(&bytes)
+    }
+
+    /// The request of a message, and where in it the data begins; `None` for nonsense.
+    pub(super) fn parse(message: &[u8]) -> Option<(Self, usize)> {
+        let (header, rest) = message.split_at_checked(HEADER_BYTES)?;
+        let runs_bytes = usize::from(u16::from_le_bytes([header[6], header[7]]));
+        let runs = Runs::decode(rest.get(..runs_bytes)?)?;
+        let element = u16::from_le_bytes([header[4], header[5]]);
+        let reply = i32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+        let request = Self {
+            kind: *KINDS.get(usize::from(header[0]))?,
+            operator: *Operator::ALL.get(usize::from(header[2]))?,
+            element: *Predefined::ALL.get(usize::from(element))?,
+            reply: Some(reply).filter(|tag| *tag == 0 || *tag >= FIRST_REPLY_TAG)?,
+            apart: header[1] & APART != 0,
+            exclusive: header[1] & EXCLUSIVE != 0,
+            runs,
+        };
+        Some((request, HEADER_BYTES + runs_bytes))
+    }
+}
+
+/// Why a target did not do what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The bytes from this displacement on are not in the target's part of the window.
+    OutOfRange(isize),
+    /// The bytes from this address on are not attached.
+    NotAttached(isize),
+    /// The request makes no sense.
+    Malformed,
+}
+
+impl Refusal {
+    /// The length of an answer that tells of a refusal or of none.
+    pub(super) const BYTES: usize = 16;
+
+    pub(super) fn answer(refusal: Option<Self>) -> Buffer {
+        let (code, place): (u64, isize) = match refusal {
+            None => (0, 0),
+            Some(Refusal::OutOfRange(place)) => (1, place),
+            Some(Refusal::NotAttached(place)) => (2, place),
+            Some(Refusal::Malformed) => (3, 0),
+        };
+        buffer_of(&[code.to_le_bytes(), (place as u64).to_le_bytes()].concat())
+    }
+
+    pub(super) fn of_answer(answer: &Buffer) -> Option<Self> {
+        let (mut code, mut place) = ([0; 8], [0; 8]);
+        answer.read(0, &mut code);
+        answer.read(8, &mut place);
+        let place = isize::from_le_bytes(place);
+        match u64::from_le_bytes(code) {
+            0 => None,
+            1 => Some(Refusal::OutOfRange(place)),
+            2 => Some(Refusal::NotAttached(place)),
+            _ => Some(Refusal::Malformed),
+        }
+    }
+
+    pub(super) fn error(self, target: u32) -> Error {
+        match self {
+            Refusal::OutOfRange(place) => Error::new(
+                ErrorClass::RmaRange,
+                format!(
+                    "rank {target} refused an operation: the bytes from displacement {place} on \
+                     are not in its part of the window"
+                ),
+            ),
+            Refusal::NotAttached(place) => Error::new(
+                ErrorClass::RmaRange,
+                format!(
+                    "rank {target} refused an operation: the memory from address {place:#x} on is \
+                     not attached to the window there (MPI_Win_attach), or not far enough"
+                ),
+            ),
+            Refusal::Malformed => Error::new(
+                ErrorClass::Intern,
+                format!("rank {target} did not understand a one-sided operation"),
+            ),
+        }
+    }
+}
+
+/// Memory of our own with these bytes.
+pub(super) fn buffer_of(bytes: &[u8]) -> Buffer {
+    let buffer = room(bytes.len());
+    buffer.write(0, bytes);
+    buffer
+}
+
+/// So many zero bytes of memory of our own.
+pub(super) fn room(length: usize) -> Buffer {
+    Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn requests_survive_the_way() {
+        for (index, kind) in KINDS.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
+            let runs = (0..index).map(|at| Segment { displacement: -(at as isize), length: at });
+            let request = Request {
+                kind,
+                operator: Operator::ALL[index],
+                element: Predefined::ALL[index * 3],
+                reply: FIRST_REPLY_TAG + 5,
+                apart: index % 2 == 0,
+                exclusive: index % 3 == 0,
+                runs: runs.collect(),
+            };
+            let message = request.message(3, |data| data.copy_from_slice(b"abc"));
+            let mut bytes = vec![0; message.len()];
+            message.read(0, &mut bytes);
+            let (parsed, begin) = Request::parse(&bytes).unwrap();
+            assert_eq!((parsed, &bytes[begin..]), (request, &b"abc"[..]));
+        }
+    }
+
+    #[test]
+    fn refusals_survive_the_way() {
+        let all = [
+            None,
+            Some(Refusal::OutOfRange(-5)),
+            Some(Refusal::NotAttached(7)),
+            Some(Refusal::Malformed),
+        ];
+        for refusal in all {
+            let answer = Refusal::answer(refusal);
+            assert_eq!(answer.len(), Refusal::BYTES);
+            assert_eq!(Refusal::of_answer(&answer), refusal);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nonsense_is_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            if let Some((_, begin)) = Request::parse(&bytes) {
+                prop_assert!(begin <= bytes.len());
+            }
+        }
+    }
+}

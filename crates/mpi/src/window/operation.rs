@@ -1,0 +1,118 @@
+//! Operations of an origin whose messages are underway.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use base::{Error, ErrorClass};
+use engine::RequestId;
+use memory::Buffer;
+
+use crate::Process;
+use crate::communicator::Communicator;
+use crate::status::Status;
+
+/// One call of the program: its messages that are not over.
+pub struct Operation {
+    communicator: Rc<Communicator>,
+    pub(super) target: u32,
+    /// Whether the program has a request for it, which tells what went wrong.
+    with_request: bool,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Data that is read out of the program's memory.
+    sends: Vec<RequestId>,
+    answers: Vec<Answer>,
+    error: Option<Error>,
+}
+
+/// Data that comes back.
+struct Answer {
+    id: RequestId,
+    length: usize,
+    /// Where it is received, and from which packed offset on it belongs into the program's buffer,
+    /// if that is not where it is received.
+    unpack: Option<(Buffer, Buffer, usize)>,
+}
+
+impl Operation {
+    pub(super) fn new(
+        communicator: &Rc<Communicator>,
+        target: u32,
+        with_request: bool,
+    ) -> Rc<Self> {
+        let communicator = Rc::clone(communicator);
+        Rc::new(Self { communicator, target, with_request, state: RefCell::default() })
+    }
+
+    pub(super) fn add_send(&self, id: RequestId) {
+        self.state.borrow_mut().sends.push(id);
+    }
+
+    /// Notes that `length` bytes come back. `unpack`: where they are received, and where in the
+    /// program's buffer they belong.
+    pub(super) fn add_answer(
+        &self,
+        id: RequestId,
+        length: usize,
+        unpack: Option<(Buffer, Buffer, usize)>,
+    ) {
+        self.state.borrow_mut().answers.push(Answer { id, length, unpack });
+    }
+
+    /// The messages' communicator, which is the window's own.
+    pub(crate) fn communicator(&self) -> &Rc<Communicator> {
+        &self.communicator
+    }
+
+    /// Whether the buffers of the program are free and full; makes no progress.
+    pub(crate) fn is_complete(&self, process: &Process) -> bool {
+        let mut state = self.state.borrow_mut();
+        let State { sends, answers, error } = &mut *state;
+        sends.retain(|id| process.runtime().take(*id).is_none());
+        answers.retain(|answer| {
+            let Some(outcome) = process.runtime().take(answer.id) else { return true };
+            if outcome.bytes < answer.length as u64 {
+                error.get_or_insert_with(|| refused(self.target));
+            } else if let Some((from, into, offset)) = &answer.unpack {
+                let mut data = vec![0; answer.length];
+                from.read(0, &mut data);
+                into.write(*offset, &data);
+            }
+            false
+        });
+        sends.is_empty() && answers.is_empty()
+    }
+
+    /// What went wrong, unless a request tells it.
+    pub(super) fn error(&self) -> Option<Error> {
+        if self.with_request { None } else { self.state.borrow().error.clone() }
+    }
+
+    /// The status of the request, when it is complete.
+    pub(crate) fn status(&self) -> Status {
+        Status { error: self.state.borrow().error.clone().map(Box::new), ..Status::EMPTY }
+    }
+}
+
+impl fmt::Debug for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.borrow();
+        let (sends, answers) = (state.sends.len(), state.answers.len());
+        write!(f, "Operation(rank {}, {sends} sends, {answers} answers)", self.target)
+    }
+}
+
+#[cold]
+fn refused(target: u32) -> Error {
+    Error::new(
+        ErrorClass::RmaRange,
+        format!(
+            "rank {target} refused to give data: what was asked for is not in its part of the \
+             window, or not attached to it"
+        ),
+    )
+}

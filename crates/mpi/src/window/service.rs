@@ -1,0 +1,294 @@
+//! What a target does for others: it takes their requests out of the window's message space, each
+//! time that the process makes progress, and carries out those of each origin in their order.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+
+use datatype::Predefined;
+use datatype::reduction::{self, Operator};
+use engine::RequestId;
+use memory::Buffer;
+
+use super::locks::{Asking, LockQueue};
+use super::message::{
+    DATA_TAG, FIRST_REPLY_TAG, Kind, REQUEST_BYTES_MAX, REQUEST_TAG, Refusal, Request, room,
+};
+use super::runs::Runs;
+use super::{LockKind, Window, direct};
+use crate::Process;
+
+/// The target's side of a window.
+#[derive(Default)]
+pub(super) struct Service {
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By origin: what it asked for that is not done, the oldest first.
+    origins: HashMap<u32, VecDeque<Step>>,
+    /// How many steps there are in all.
+    steps: usize,
+    locks: LockQueue,
+    /// How many access epochs were completed and not yet waited for.
+    completed: usize,
+    /// By origin: the first refusal that it was not told of.
+    refusals: HashMap<u32, Refusal>,
+}
+
+/// A message from an origin that is arriving.
+enum Step {
+    Request {
+        id: RequestId,
+        message: Buffer,
+    },
+    /// Data of a request; `None`: it is received straight into its place.
+    Data {
+        id: RequestId,
+        change: Option<Change>,
+        data: Buffer,
+    },
+}
+
+/// What is left of a request that was checked.
+struct Change {
+    kind: Kind,
+    operator: Operator,
+    element: Predefined,
+    reply: i32,
+    place: Buffer,
+}
+
+/// How far a step has come.
+enum Advance {
+    Done,
+    /// Another one has to follow first.
+    Next(Step),
+    NotYet(Step),
+}
+
+/// Messages taken from the window's space per round at most.
+const REQUESTS_PER_ROUND_MAX: usize = 64;
+
+/// While so many are not done, no more are taken.
+const STEPS_MAX: usize = 1024;
+
+impl Window {
+    /// Serves what others ask for, as far as it is here; whether there was anything to do.
+    ///
+    /// Nothing in here waits, and no function of the program runs.
+    pub(crate) fn serve(&self, process: &Process) -> bool {
+        let Ok(mut state) = self.service.state.try_borrow_mut() else { return false };
+        let mut active = false;
+        for _ in 0..REQUESTS_PER_ROUND_MAX {
+            if state.steps >= STEPS_MAX || !self.take_request(process, &mut state) {
+                break;
+            }
+            active = true;
+        }
+        if state.steps > 0 {
+            active |= self.advance_all(process, &mut state);
+        }
+        active
+    }
+
+    /// How many access epochs were completed by others.
+    pub(super) fn completed(&self) -> usize {
+        self.service.state.borrow().completed
+    }
+
+    /// They were waited for.
+    pub(super) fn forget_completed(&self, count: usize) {
+        self.service.state.borrow_mut().completed -= count;
+    }
+
+    fn take_request(&self, process: &Process, state: &mut State) -> bool {
+        let context = self.communicator.point_to_point_context();
+        let found = process.runtime().matched_probe(context, None, Some(REQUEST_TAG));
+        let Some((message, incoming)) = found else { return false };
+        let buffer = room((incoming.bytes as usize).min(REQUEST_BYTES_MAX));
+        let id = process.runtime().receive_message(message, buffer.clone());
+        if let Some(id) = id {
+            let steps = state.origins.entry(incoming.source).or_default();
+            steps.push_back(Step::Request { id, message: buffer });
+            state.steps += 1;
+        }
+        true
+    }
+
+    fn advance_all(&self, process: &Process, state: &mut State) -> bool {
+        let mut active = false;
+        let mut origins = std::mem::take(&mut state.origins);
+        for (origin, steps) in &mut origins {
+            while let Some(step) = steps.pop_front() {
+                match self.advance(process, state, *origin, step) {
+                    Advance::Done => state.steps -= 1,
+                    Advance::Next(step) => steps.push_front(step),
+                    Advance::NotYet(step) => {
+                        steps.push_front(step);
+                        break;
+                    }
+                }
+                active = true;
+            }
+        }
+        origins.retain(|_, steps| !steps.is_empty());
+        state.origins = origins;
+        active
+    }
+
+    fn advance(&self, process: &Process, state: &mut State, origin: u32, step: Step) -> Advance {
+        let id = match &step {
+            Step::Request { id, .. } | Step::Data { id, .. } => *id,
+        };
+        if !process.is_complete(id) {
+            return Advance::NotYet(step);
+        }
+        let arrived = process.finish(id).is_ok();
+        match step {
+            Step::Data { change, data, .. } => {
+                if let Some(change) = change.filter(|_| arrived) {
+                    self.change(process, origin, &change, &data);
+                }
+                Advance::Done
+            }
+            Step::Request { message, .. } => {
+                let mut bytes = vec![0; message.len()];
+                message.read(0, &mut bytes);
+                let Some((request, begin)) = Request::parse(&bytes).filter(|_| arrived) else {
+                    state.refuse(origin, Refusal::Malformed);
+                    return Advance::Done;
+                };
+                let apart = request.apart;
+                let data = message.contiguous_part(begin as isize, message.len() - begin);
+                match request.kind {
+                    Kind::Flush | Kind::Lock | Kind::Unlock | Kind::Complete => {
+                        self.synchronize(process, state, origin, &request);
+                    }
+                    _ => match self.planned(request, &data) {
+                        Ok(change) if apart => return self.receive_data(process, origin, change),
+                        Ok(change) => self.change(process, origin, &change, &data),
+                        Err((refusal, reply)) => {
+                            state.refuse(origin, refusal);
+                            self.answer(process, origin, reply, Buffer::empty());
+                            if apart {
+                                return self.drop_data(process, origin);
+                            }
+                        }
+                    },
+                }
+                Advance::Done
+            }
+        }
+    }
+
+    /// What a request changes, checked; else why not, and the tag of the answer.
+    fn planned(&self, request: Request, data: &Buffer) -> Result<Change, (Refusal, i32)> {
+        let Request { kind, operator, element, reply, apart, runs, .. } = request;
+        let refused = |refusal| (refusal, reply);
+        let malformed = || (Refusal::Malformed, reply);
+        let runs = Runs::new(runs).ok_or_else(malformed)?;
+        let length = runs.len();
+        let wanted = match kind {
+            Kind::Get => 0,
+            Kind::Fetch if operator == Operator::NoOperation => 0,
+            Kind::Swap => 2 * length,
+            _ => length,
+        };
+        let combines = matches!(kind, Kind::Accumulate | Kind::Fetch);
+        let possible = !combines
+            || (reduction::supports(operator, element) && length.is_multiple_of(element.size()));
+        if !possible || (!apart && data.len() != wanted) || (apart && wanted == 0) {
+            return Err(malformed());
+        }
+        let place = self.memory.resolve(self.rank(), runs).map_err(refused)?;
+        Ok(Change { kind, operator, element, reply, place })
+    }
+
+    /// Begins to receive the data of a request: what is put comes straight to its place.
+    fn receive_data(&self, process: &Process, origin: u32, change: Change) -> Advance {
+        let context = self.communicator.point_to_point_context();
+        let (data, change) = match change.kind {
+            Kind::Put => (change.place, None),
+            _ => (room(change.place.len()), Some(change)),
+        };
+        let id = process.post_receive(context, origin, DATA_TAG, data.clone());
+        Advance::Next(Step::Data { id, change, data })
+    }
+
+    /// The data of a request that was refused goes nowhere.
+    fn drop_data(&self, process: &Process, origin: u32) -> Advance {
+        let context = self.communicator.point_to_point_context();
+        let data = Buffer::empty();
+        let id = process.post_receive(context, origin, DATA_TAG, data.clone());
+        Advance::Next(Step::Data { id, change: None, data })
+    }
+
+    fn change(&self, process: &Process, origin: u32, change: &Change, data: &Buffer) {
+        let Change { kind, operator, element, reply, place } = change;
+        match kind {
+            Kind::Put => {
+                data.copy_to(place);
+            }
+            Kind::Get => self.answer(process, origin, *reply, place.clone()),
+            Kind::Accumulate => reduction::combine(*operator, *element, data, place),
+            _ => {
+                let before = room(place.len());
+                place.copy_to(&before);
+                if *kind == Kind::Swap {
+                    direct::swap(data, place);
+                } else if *operator != Operator::NoOperation {
+                    reduction::combine(*operator, *element, data, place);
+                }
+                self.answer(process, origin, *reply, before);
+            }
+        }
+    }
+
+    fn synchronize(&self, process: &Process, state: &mut State, origin: u32, request: &Request) {
+        let reply = request.reply;
+        match request.kind {
+            Kind::Lock => {
+                let kind = if request.exclusive { LockKind::Exclusive } else { LockKind::Shared };
+                state.locks.ask(Asking { origin, kind, reply });
+                self.grant_locks(process, state);
+            }
+            Kind::Complete => state.completed += 1,
+            _ => {
+                if request.kind == Kind::Unlock {
+                    state.locks.release(origin);
+                }
+                let refusal = state.refusals.remove(&origin);
+                self.answer(process, origin, reply, Refusal::answer(refusal));
+                self.grant_locks(process, state);
+            }
+        }
+    }
+
+    fn grant_locks(&self, process: &Process, state: &mut State) {
+        while let Some(Asking { origin, reply, .. }) = state.locks.grant() {
+            self.answer(process, origin, reply, Refusal::answer(None));
+        }
+    }
+
+    fn answer(&self, process: &Process, origin: u32, reply: i32, data: Buffer) {
+        if reply >= FIRST_REPLY_TAG {
+            self.post(process, origin, reply, data);
+        }
+    }
+
+    /// Sends something that nobody waits to have sent.
+    pub(super) fn post(&self, process: &Process, peer: u32, tag: i32, data: Buffer) {
+        let Some(gate) = self.communicator.gate(peer) else { return };
+        let context = self.communicator.point_to_point_context();
+        if let Some(id) = process.post_send(gate, context, peer, tag, data) {
+            process.runtime().detach(id);
+        }
+    }
+}
+
+impl State {
+    fn refuse(&mut self, origin: u32, refusal: Refusal) {
+        self.refusals.entry(origin).or_insert(refusal);
+    }
+}
