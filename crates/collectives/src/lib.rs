@@ -18,6 +18,7 @@ pub mod barrier;
 pub mod bcast;
 mod fold;
 pub mod gather;
+pub mod inter;
 mod member;
 pub mod neighborhood;
 pub mod reduce;

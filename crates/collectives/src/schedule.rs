@@ -178,6 +178,21 @@ impl Schedule {
         }
     }
 
+    /// Adds the rounds of another schedule, in which peers are counted from `first_peer` on.
+    pub(crate) fn append(&mut self, other: &Schedule, first_peer: u32) {
+        for round in other.rounds() {
+            for transfer in round.transfers {
+                match *transfer {
+                    Transfer::Send { peer, from } => self.send(first_peer + peer, from),
+                    Transfer::Receive { peer, into } => self.receive(first_peer + peer, into),
+                }
+            }
+            self.local.extend_from_slice(round.local);
+            self.end_round();
+        }
+        self.scratch_blocks = self.scratch_blocks.max(other.scratch_blocks);
+    }
+
     /// Keeps the count of scratch blocks: one past the highest that is named.
     fn note(&mut self, place: Place) {
         if place.area == Area::Scratch {

@@ -2,5 +2,6 @@
 
 mod data_movement;
 mod neighborhoods;
+mod intercommunicators;
 mod reductions;
 mod simulator;

@@ -1,0 +1,279 @@
+//! Collective operations on intercommunicators (the paragraphs on these in sections 6.3 to 6.10):
+//! what one side contributes arrives at the other one.
+//!
+//! Transfers name processes by their numbers among those of both sides. Each side has a leader, its
+//! process with rank 0. Where a whole side contributes or receives the same, the leaders exchange
+//! one message and the rest happens inside the sides; where each pair of processes has data of its
+//! own, or where blocks have sizes that only their ends know, each sends to each.
+
+use crate::bcast::down;
+use crate::fold::{Operands, fold_children};
+use crate::member::Member;
+use crate::schedule::{Area, Place, Schedule};
+use crate::tree::{Shape, Tree};
+use crate::{barrier as inside_barrier, bcast as inside_bcast};
+
+/// One process of an intercommunicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct InterMember {
+    /// The process inside its own side.
+    pub local: Member,
+    /// How many processes the other side has, at least one.
+    pub remote_size: u32,
+    /// The number of the first process of the own side among all: 0, or the size of the other one.
+    pub first_local: u32,
+}
+
+/// The root of an operation, as one process sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InterRoot {
+    /// This process is the root (`MPI_ROOT`).
+    Here,
+    /// The root is another process of this side, so this one does nothing (`MPI_PROC_NULL`).
+    Beside,
+    /// The process with this rank on the other side.
+    Remote(u32),
+}
+
+impl InterMember {
+    fn is_leader(self) -> bool {
+        self.local.rank == 0
+    }
+
+    fn local_number(self, rank: u32) -> u32 {
+        self.first_local + rank
+    }
+
+    fn remote_number(self, rank: u32) -> u32 {
+        let first = if self.first_local == 0 { self.local.size } else { 0 };
+        first + rank
+    }
+
+    fn tree(self) -> Tree {
+        Tree::new(self.local, 0, Shape::Binomial)
+    }
+
+    /// The other side's ranks, beginning at another one on each process so that not all send to the
+    /// same first.
+    fn remote_ranks(self) -> impl Iterator<Item = u32> {
+        let Self { local, remote_size, .. } = self;
+        (0..remote_size).map(move |step| (local.rank % remote_size + step) % remote_size)
+    }
+
+    /// Adds a schedule of the own side alone.
+    fn add_inside(self, schedule: &mut Schedule, inside: &Schedule) {
+        schedule.append(inside, self.first_local);
+    }
+
+    /// The leader sends to that of the other side and receives from it.
+    fn exchange(self, schedule: &mut Schedule, from: Place, into: Place) {
+        if self.is_leader() {
+            schedule.receive(self.remote_number(0), into);
+            schedule.send(self.remote_number(0), from);
+            schedule.end_round();
+        }
+    }
+
+    /// What the leader has in the receive buffer goes to all of its side.
+    fn spread(self, schedule: &mut Schedule, result: Place) {
+        let mut inside = Schedule::default();
+        down(&mut inside, &self.tree(), result, result);
+        self.add_inside(schedule, &inside);
+    }
+
+    /// Folds the operands of this side; where the leader has the result.
+    fn fold(self, schedule: &mut Schedule, operands: Operands) -> Place {
+        let tree = self.tree();
+        let own = Area::Send.blocks(0, operands.count);
+        let mut inside = Schedule::default();
+        let folded = fold_children(&mut inside, &tree, operands, own, None);
+        if let Some(parent) = tree.parent() {
+            inside.send(parent, folded);
+            inside.end_round();
+        }
+        self.add_inside(schedule, &inside);
+        folded
+    }
+}
+
+/// `MPI_Barrier`: nobody leaves before all of the other side have come.
+pub fn barrier(member: InterMember) -> Schedule {
+    let mut schedule = Schedule::default();
+    let inside = inside_barrier::barrier(member.local);
+    member.add_inside(&mut schedule, &inside);
+    member.exchange(&mut schedule, Place::NOTHING, Place::NOTHING);
+    member.add_inside(&mut schedule, &inside);
+    schedule
+}
+
+/// What the leader of each side has in the only block of its send buffer arrives in that of the
+/// receive buffer of all processes of the other side.
+pub fn exchange_of_leaders(member: InterMember) -> Schedule {
+    let mut schedule = Schedule::default();
+    let received = Area::Receive.block(0);
+    member.exchange(&mut schedule, Area::Send.block(0), received);
+    member.spread(&mut schedule, received);
+    schedule
+}
+
+/// `MPI_Bcast` of `bytes` bytes of packed data; a block is one byte of the only buffer.
+pub fn bcast(member: InterMember, root: InterRoot, bytes: usize) -> Schedule {
+    let mut schedule = Schedule::default();
+    let buffer = Area::Receive.blocks(0, bytes);
+    match root {
+        _ if bytes == 0 => {}
+        InterRoot::Beside => {}
+        InterRoot::Here => schedule.send(member.remote_number(0), buffer),
+        InterRoot::Remote(rank) => {
+            if member.is_leader() {
+                schedule.receive(member.remote_number(rank), buffer);
+                schedule.end_round();
+            }
+            member.add_inside(&mut schedule, &inside_bcast::bcast(member.local, 0, bytes));
+        }
+    }
+    schedule.end_round();
+    schedule
+}
+
+/// `MPI_Gather` and `MPI_Gatherv`: block `i` of the root's receive buffer is what rank `i` of the
+/// other side sends.
+pub fn gather(member: InterMember, root: InterRoot) -> Schedule {
+    let mut schedule = Schedule::default();
+    match root {
+        InterRoot::Beside => {}
+        InterRoot::Here => {
+            for rank in 0..member.remote_size {
+                schedule.receive(member.remote_number(rank), Area::Receive.block(rank as usize));
+            }
+        }
+        InterRoot::Remote(rank) => schedule.send(member.remote_number(rank), Area::Send.block(0)),
+    }
+    schedule.end_round();
+    schedule
+}
+
+/// `MPI_Scatter` and `MPI_Scatterv`: block `i` of the root's send buffer goes to rank `i` of the
+/// other side.
+pub fn scatter(member: InterMember, root: InterRoot) -> Schedule {
+    let mut schedule = Schedule::default();
+    match root {
+        InterRoot::Beside => {}
+        InterRoot::Here => {
+            for rank in 0..member.remote_size {
+                schedule.send(member.remote_number(rank), Area::Send.block(rank as usize));
+            }
+        }
+        InterRoot::Remote(rank) => {
+            schedule.receive(member.remote_number(rank), Area::Receive.block(0));
+        }
+    }
+    schedule.end_round();
+    schedule
+}
+
+/// `MPI_Allgather`: block `i` of the receive buffer is what rank `i` of the other side sends. A
+/// block of scratch memory has the size of the own block.
+pub fn allgather(member: InterMember) -> Schedule {
+    let mut schedule = Schedule::default();
+    let own = Area::Send.block(0);
+    let gathered = Area::Scratch.blocks(0, member.local.size as usize);
+    let received = Area::Receive.blocks(0, member.remote_size as usize);
+    if member.is_leader() {
+        for rank in 1..member.local.size {
+            schedule.receive(member.local_number(rank), gathered.part(rank as usize, 1));
+        }
+        schedule.copy(own, gathered.part(0, 1));
+    } else {
+        schedule.send(member.local_number(0), own);
+    }
+    schedule.end_round();
+    member.exchange(&mut schedule, gathered, received);
+    member.spread(&mut schedule, received);
+    schedule
+}
+
+/// `MPI_Allgatherv`: as [`allgather`], with blocks of any size.
+pub fn allgatherv(member: InterMember) -> Schedule {
+    each_to_each(member, |_| Area::Send.block(0))
+}
+
+/// `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw`: block `i` of the send buffer goes to rank
+/// `i` of the other side, block `i` of the receive buffer comes from there.
+pub fn alltoall(member: InterMember) -> Schedule {
+    each_to_each(member, |rank| Area::Send.block(rank as usize))
+}
+
+fn each_to_each(member: InterMember, sent: impl Fn(u32) -> Place) -> Schedule {
+    let mut schedule = Schedule::default();
+    for rank in member.remote_ranks() {
+        schedule.receive(member.remote_number(rank), Area::Receive.block(rank as usize));
+    }
+    for rank in member.remote_ranks() {
+        schedule.send(member.remote_number(rank), sent(rank));
+    }
+    schedule.end_round();
+    schedule
+}
+
+/// `MPI_Reduce`: the root gets what the operands of the other side make. A block is one element,
+/// so for all that follow.
+pub fn reduce(member: InterMember, root: InterRoot, operands: Operands) -> Schedule {
+    let mut schedule = Schedule::default();
+    match root {
+        _ if operands.count == 0 => {}
+        InterRoot::Beside => {}
+        InterRoot::Here => {
+            schedule.receive(member.remote_number(0), Area::Receive.blocks(0, operands.count));
+        }
+        InterRoot::Remote(rank) => {
+            let folded = member.fold(&mut schedule, operands);
+            if member.is_leader() {
+                schedule.send(member.remote_number(rank), folded);
+            }
+        }
+    }
+    schedule.end_round();
+    schedule
+}
+
+/// `MPI_Allreduce`: all processes of one side get what the operands of the other one make.
+pub fn allreduce(member: InterMember, operands: Operands) -> Schedule {
+    let mut schedule = Schedule::default();
+    if operands.count > 0 {
+        let result = Area::Receive.blocks(0, operands.count);
+        let folded = member.fold(&mut schedule, operands);
+        member.exchange(&mut schedule, folded, result);
+        member.spread(&mut schedule, result);
+    }
+    schedule
+}
+
+/// `MPI_Reduce_scatter` and `MPI_Reduce_scatter_block`: what the operands of the other side make is
+/// distributed over this side, `counts[i]` elements for rank `i`; both sides have the same sum of
+/// counts.
+pub fn reduce_scatter(member: InterMember, counts: &[usize], operands: Operands) -> Schedule {
+    let mut schedule = Schedule::default();
+    let total = counts.iter().sum();
+    if total == 0 {
+        return schedule;
+    }
+    let folded = member.fold(&mut schedule, Operands { count: total, ..operands });
+    let whole = Area::Scratch.blocks(schedule.scratch_blocks(), total);
+    member.exchange(&mut schedule, folded, whole);
+    let mut first = 0;
+    for (rank, &count) in (0..).zip(counts) {
+        let share = whole.part(first, count);
+        let into = Area::Receive.blocks(0, count);
+        first += count;
+        match (member.is_leader(), rank == member.local.rank) {
+            _ if count == 0 => {}
+            (true, true) => schedule.copy(share, into),
+            (true, false) => schedule.send(member.local_number(rank), share),
+            (false, true) => schedule.receive(member.local_number(0), into),
+            (false, false) => {}
+        }
+    }
+    schedule.end_round();
+    schedule
+}
