@@ -106,13 +106,16 @@ pub fn barrier(member: InterMember) -> Schedule {
     schedule
 }
 
-/// What the leader of each side has in the only block of its send buffer arrives in that of the
-/// receive buffer of all processes of the other side.
-pub fn exchange_of_leaders(member: InterMember) -> Schedule {
+/// What the leaders have in the only block of their send buffers arrives in the receive buffers of
+/// all: first that of the side whose processes have the first numbers, then the other one.
+pub fn leaders_tell_all(member: InterMember) -> Schedule {
     let mut schedule = Schedule::default();
-    let received = Area::Receive.block(0);
-    member.exchange(&mut schedule, Area::Send.block(0), received);
-    member.spread(&mut schedule, received);
+    let (own, others) = if member.first_local == 0 { (0, 1) } else { (1, 0) };
+    if member.is_leader() {
+        schedule.copy(Area::Send.block(0), Area::Receive.block(own));
+    }
+    member.exchange(&mut schedule, Area::Send.block(0), Area::Receive.block(others));
+    member.spread(&mut schedule, Area::Receive.blocks(0, 2));
     schedule
 }
 

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::ErrorClass;
+use mpi::collective::Root;
 use mpi::communicator::Communicator;
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
@@ -24,7 +25,7 @@ use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::{
     MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_GROUP_EMPTY, MPI_INFO_ENV,
-    MPI_INFO_NULL, MPI_PROC_NULL,
+    MPI_INFO_NULL, MPI_PROC_NULL, MPI_ROOT,
 };
 use crate::handles::describe;
 use crate::predefined::type_of;
@@ -102,9 +103,23 @@ impl Call {
             MPI_COMM_SELF => Ok(Rc::clone(self.library.process.alone())),
             _ => {
                 let found = self.library.communicators.get(handle);
-                found.ok_or_else(|| invalid(position, handle))
+                let found = found.ok_or_else(|| invalid(position, handle))?;
+                if found.is_ready() || self.only_looks() {
+                    Ok(found)
+                } else {
+                    Err(not_ready(position))
+                }
             }
         }
+    }
+
+    /// Whether the call needs a communicator's properties only, and no messages.
+    #[cold]
+    fn only_looks(&self) -> bool {
+        let name = self.entry.name;
+        ["MPI_Comm_set_", "MPI_Comm_get_", "MPI_Comm_size", "MPI_Comm_rank"]
+            .iter()
+            .any(|start| name.starts_with(start))
     }
 
     /// The datatype with this handle.
@@ -199,11 +214,15 @@ impl Call {
 
     /// The root of a collective operation.
     #[inline]
-    pub fn root(&self, position: usize, rank: c_int, communicator: &Communicator) -> Outcome<u32> {
-        if (rank as u32) < communicator.size() && rank >= 0 {
-            return Ok(rank as u32);
+    pub fn root(&self, position: usize, rank: c_int, communicator: &Communicator) -> Outcome<Root> {
+        if (rank as u32) < communicator.peer_count() && rank >= 0 {
+            return Ok(Root::Rank(rank as u32));
         }
-        Err(no_such_rank(position, ErrorClass::Root, rank, communicator))
+        match rank {
+            MPI_ROOT if communicator.remote().is_some() => Ok(Root::Here),
+            MPI_PROC_NULL if communicator.remote().is_some() => Ok(Root::Beside),
+            _ => Err(no_such_rank(position, ErrorClass::Root, rank, communicator)),
+        }
     }
 
     /// The tag of a message that is sent.
@@ -286,6 +305,12 @@ pub fn invalid<H: Handle>(position: usize, handle: H) -> Failure {
     Failure::argument(position, H::KIND.error_class(), describe(handle.raw(), H::KIND))
 }
 
+#[cold]
+fn not_ready(position: usize) -> Failure {
+    let detail = "is still being made; complete the request of MPI_Comm_idup first";
+    Failure::argument(position, ErrorClass::Comm, detail)
+}
+
 /// An argument that must not be a null pointer.
 #[cold]
 pub fn null(position: usize) -> Failure {
@@ -302,6 +327,7 @@ fn no_such_rank(
     let shown = match rank {
         MPI_ANY_SOURCE => "MPI_ANY_SOURCE (-1)".to_owned(),
         MPI_PROC_NULL => "MPI_PROC_NULL (-3)".to_owned(),
+        MPI_ROOT => "MPI_ROOT (-4)".to_owned(),
         _ => rank.to_string(),
     };
     let detail = match communicator.peer_count() {

@@ -64,18 +64,8 @@ impl<H: Handle, T> Table<H, T> {
     /// Adds an object; its handle.
     #[inline(always)]
     pub fn insert(&self, object: T) -> H {
-        let mut state = self.state.borrow_mut();
-        let state = &mut *state;
-        let index = match state.free {
-            Some(index) => index as usize,
-            None => state.grow(H::KIND),
-        };
-        let place = &mut state.places[index];
-        if let Content::Free { next } = place.content {
-            state.free = next;
-        }
-        place.content = Content::Object(object);
-        handle(index, place.generation)
+        let (index, generation) = self.state.borrow_mut().fill(H::KIND, Content::Object(object));
+        handle(index, generation)
     }
 
     /// What `look` finds in the object; `None` if the handle names none.
@@ -218,6 +208,21 @@ impl<H: Handle, T: Clone> Table<H, T> {
 }
 
 impl<T> State<T> {
+    /// Fills a free place; its index and generation.
+    #[inline(always)]
+    fn fill(&mut self, kind: Kind, content: Content<T>) -> (usize, u32) {
+        let index = match self.free {
+            Some(index) => index as usize,
+            None => self.grow(kind),
+        };
+        let place = &mut self.places[index];
+        if let Content::Free { next } = place.content {
+            self.free = next;
+        }
+        place.content = content;
+        (index, place.generation)
+    }
+
     /// Adds a place, which is free and the next to be taken.
     #[cold]
     fn grow(&mut self, kind: Kind) -> usize {

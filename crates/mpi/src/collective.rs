@@ -13,6 +13,7 @@ pub(crate) mod blocks;
 pub(crate) mod cache;
 mod channel;
 mod execution;
+mod inter;
 mod movement;
 mod neighborhood;
 mod reduction;
@@ -23,8 +24,8 @@ mod underway;
 use std::fmt;
 use std::rc::Rc;
 
-use base::{Error, ErrorClass, Result};
-use collectives::Member;
+use base::Result;
+use collectives::{Input, Member};
 use datatype::Datatype;
 use engine::RequestId;
 use memory::Buffer;
@@ -37,11 +38,13 @@ use blocks::Blocks;
 use execution::Execution;
 
 pub(crate) use channel::Link;
-pub(crate) use movement::alltoall_packed;
+pub use inter::{Root, beside_the_root};
+pub(crate) use inter::{across_packed, leaders_tell_all};
 pub use movement::{
     EqualBlocks, allgather, allgatherv, alltoall, alltoallv, barrier, bcast, gather, gatherv,
     scatter, scatterv,
 };
+pub(crate) use movement::{allgather_packed, alltoall_packed};
 pub use neighborhood::{
     neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv,
 };
@@ -142,14 +145,20 @@ impl Process {
         self.carry_out(link, tag, &mut Execution::new(schedule, memories, Vec::new()))
     }
 
-    /// An allgather in place of packed blocks, for purposes of our own.
-    pub(crate) fn allgather_packed(
+    /// An allgather in place of packed blocks over any link, for purposes of our own; `member` is
+    /// this process and the number of all.
+    pub(crate) fn allgather_over(
         &self,
-        communicator: &Rc<Communicator>,
+        link: &Link<'_>,
+        (rank, size): (u32, u32),
+        tag: i32,
         buffer: Buffer,
         block_bytes: usize,
     ) -> Result<()> {
-        self.complete(movement::allgather_packed(communicator, buffer, block_bytes))
+        let member = Member { rank, size, crowded: false };
+        let schedule = Rc::new(collectives::allgatherv(member, buffer.len(), Input::InPlace));
+        let memories = movement::receive_only(Blocks::Bytes { buffer, unit: block_bytes });
+        self.carry_out(link, tag, &mut Execution::new(schedule, memories, Vec::new()))
     }
 
     fn carry_out(
@@ -164,14 +173,4 @@ impl Process {
         }
         execution.outcome()
     }
-}
-
-fn check_root(communicator: &Communicator, root: u32) -> Result<()> {
-    let size = communicator.size();
-    if root < size {
-        return Ok(());
-    }
-    let sentence =
-        format!("the root {root} is not in the communicator, which has {size} processes");
-    Err(Error::new(ErrorClass::Root, sentence))
 }

@@ -3,6 +3,8 @@
 
 mod context;
 mod creation;
+mod duplication;
+mod inter;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
@@ -21,6 +23,7 @@ use crate::topology::{Surroundings, Topology};
 pub(crate) use context::Purpose;
 pub use context::{ContextBlock, Contexts};
 pub use creation::SplitKind;
+pub use inter::Bridge;
 
 /// A communicator, as one of its processes sees it.
 ///
@@ -31,8 +34,8 @@ pub struct Communicator {
     group: Rc<Group>,
     rank: u32,
     remote: Option<Remote>,
-    point_to_point: ContextSlot,
-    collective: ContextSlot,
+    /// Missing while a nonblocking duplication is underway.
+    spaces: OnceCell<Spaces>,
     /// Tags of the next collective operation and of the next persistent one; the same on all
     /// members, as they call in one order.
     next_tag: Cell<i32>,
@@ -73,13 +76,19 @@ pub enum CommunicatorComparison {
     Unequal,
 }
 
+/// The message spaces of a communicator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spaces {
+    pub(crate) point_to_point: ContextSlot,
+    pub(crate) collective: ContextSlot,
+}
+
 /// What a communicator is made of.
 pub(crate) struct Parts {
     pub(crate) group: Rc<Group>,
     pub(crate) rank: u32,
     pub(crate) remote: Option<Remote>,
-    pub(crate) point_to_point: ContextSlot,
-    pub(crate) collective: ContextSlot,
+    pub(crate) spaces: Option<Spaces>,
     /// Whether its processes outnumber the cores that they may use, agreed by all of them.
     pub(crate) crowded: bool,
     pub(crate) contexts: Rc<Contexts>,
@@ -93,8 +102,7 @@ impl Communicator {
             group: parts.group,
             rank: parts.rank,
             remote: parts.remote,
-            point_to_point: parts.point_to_point,
-            collective: parts.collective,
+            spaces: parts.spaces.map_or_else(OnceCell::new, OnceCell::from),
             next_tag: Cell::new(0),
             next_persistent_tag: Cell::new(PERSISTENT_TAGS),
             crowded: parts.crowded,
@@ -251,16 +259,32 @@ impl Communicator {
         }
     }
 
+    /// Whether it can be used for messages; not while a nonblocking duplication is underway.
+    pub fn is_ready(&self) -> bool {
+        self.spaces.get().is_some()
+    }
+
+    /// Makes it ready.
+    pub(crate) fn open(&self, spaces: Spaces) {
+        let fresh = self.spaces.set(spaces).is_ok();
+        debug_assert!(fresh, "a duplication ends once");
+    }
+
+    #[inline]
+    fn spaces(&self) -> &Spaces {
+        self.spaces.get().expect("the interface refuses a communicator that is not ready")
+    }
+
     /// The space of its point-to-point messages.
     #[inline]
     pub(crate) fn point_to_point_context(&self) -> ContextSlot {
-        self.point_to_point
+        self.spaces().point_to_point
     }
 
     /// The space of its collective operations.
     #[inline]
     pub(crate) fn collective_context(&self) -> ContextSlot {
-        self.collective
+        self.spaces().collective
     }
 
     /// Whether its processes outnumber the cores that they may use.
@@ -287,7 +311,9 @@ impl Communicator {
 
 impl Drop for Communicator {
     fn drop(&mut self) {
-        self.contexts.retire([self.point_to_point, self.collective]);
+        if let Some(spaces) = self.spaces.get() {
+            self.contexts.retire([spaces.point_to_point, spaces.collective]);
+        }
     }
 }
 

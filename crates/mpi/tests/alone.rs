@@ -9,7 +9,7 @@ use datatype::reduction::Operator;
 use datatype::{Datatype, Predefined};
 use memory::{Buffer, Scratch};
 use mpi::attribute::{AttributeKind, CopyRule, Keyvals};
-use mpi::collective::{self, EqualBlocks, Reduction};
+use mpi::collective::{self, EqualBlocks, Reduction, Root};
 use mpi::communicator::{CommunicatorComparison, SplitKind};
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
@@ -119,24 +119,28 @@ fn collectives_of_one_process_move_its_own_data() {
     let fresh = || bytes(&[0; 8]);
 
     process.complete(collective::barrier(world)).unwrap();
-    process.complete(collective::bcast(world, 0, sent.clone()).unwrap()).unwrap();
+    process.complete(collective::bcast(world, Root::Rank(0), sent.clone()).unwrap()).unwrap();
     let received = fresh();
     process
         .complete(
-            collective::gather(world, 0, Some(sent.clone()), Some(blocks(&received))).unwrap(),
+            collective::gather(world, Root::Rank(0), Some(sent.clone()), Some(blocks(&received)))
+                .unwrap(),
         )
         .unwrap();
     assert_eq!(content(&received), content(&sent));
     let received = fresh();
     process
         .complete(
-            collective::scatter(world, 0, Some(blocks(&sent)), Some(received.clone())).unwrap(),
+            collective::scatter(world, Root::Rank(0), Some(blocks(&sent)), Some(received.clone()))
+                .unwrap(),
         )
         .unwrap();
     assert_eq!(content(&received), content(&sent));
     let received = fresh();
     process
-        .complete(collective::alltoallv(world, Some(vec![sent.clone()]), vec![received.clone()]))
+        .complete(
+            collective::alltoallv(world, Some(vec![sent.clone()]), vec![received.clone()]).unwrap(),
+        )
         .unwrap();
     assert_eq!(content(&received), content(&sent));
     let received = fresh();
@@ -152,5 +156,5 @@ fn collectives_of_one_process_move_its_own_data() {
     let sum = Operation::Predefined(Operator::Sum);
     process.reduce_local(&sent, &received, datatype, 2, &sum).unwrap();
     assert_eq!(content(&received), [2, 0, 0, 0, 4, 0, 0, 0]);
-    assert_eq!(collective::bcast(world, 1, sent).unwrap_err().class, ErrorClass::Root);
+    assert_eq!(collective::bcast(world, Root::Rank(1), sent).unwrap_err().class, ErrorClass::Root);
 }

@@ -106,15 +106,18 @@ fn barrier_and_broadcast() {
 }
 
 #[test]
-fn leaders_tell_the_other_side() {
+fn what_leaders_tell_reaches_all() {
     for sides in Sides::all() {
         sides.run(
-            |_, member| inter::exchange_of_leaders(member),
+            |_, member| inter::leaders_tell_all(member),
             |side, member| {
                 let own = if member.local.rank == 0 { own_blocks(side, member, 1) } else { vec![] };
-                Memory::new(own, vec![None])
+                Memory::new(own, vec![None, None])
             },
-            |side, _, received| assert_eq!(received, [block(owner(1 - side, 0), 0)], "{sides:?}"),
+            |_, _, received| {
+                let told = [block(owner(0, 0), 0), block(owner(1, 0), 0)];
+                assert_eq!(received, told, "{sides:?}");
+            },
         );
     }
 }

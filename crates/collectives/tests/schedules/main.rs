@@ -1,7 +1,7 @@
 //! Runs the schedules of all processes together, on symbols instead of data.
 
 mod data_movement;
-mod neighborhoods;
 mod intercommunicators;
+mod neighborhoods;
 mod reductions;
 mod simulator;

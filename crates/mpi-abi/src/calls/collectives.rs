@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::rc::Rc;
 
 use base::ErrorClass;
-use mpi::collective::Collective;
+use mpi::collective::{Collective, Root};
 use mpi::info::Info;
 
 use super::requests::{Pending, PendingRequest};
@@ -70,20 +70,20 @@ macro_rules! forms {
 
 forms! {
     movement::barrier => barrier, ibarrier, barrier_init();
-    movement::bcast => bcast, ibcast, bcast_init(buffer: Elements, root: u32);
+    movement::bcast => bcast, ibcast, bcast_init(buffer: Elements, root: Root);
     movement::gather => gather, igather, gather_init(
-        send: Elements, receive: Elements, root: u32
+        send: Elements, receive: Elements, root: Root
     );
     movement::gatherv => gatherv, igatherv, gatherv_init(
         send: Elements, recvbuf: *mut c_void, recvcounts: Integers, displs: Integers,
-        recvtype: TypeArgument, root: u32
+        recvtype: TypeArgument, root: Root
     );
     movement::scatter => scatter, iscatter, scatter_init(
-        send: Elements, receive: Elements, root: u32
+        send: Elements, receive: Elements, root: Root
     );
     movement::scatterv => scatterv, iscatterv, scatterv_init(
         sendbuf: *const c_void, sendcounts: Integers, displs: Integers, sendtype: TypeArgument,
-        receive: Elements, root: u32
+        receive: Elements, root: Root
     );
     movement::allgather => allgather, iallgather, allgather_init(
         send: Elements, receive: Elements
@@ -128,7 +128,7 @@ forms! {
     );
     reductions::reduce => reduce, ireduce, reduce_init(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
-        op: KnownOperation, root: u32
+        op: KnownOperation, root: Root
     );
     reductions::allreduce => allreduce, iallreduce, allreduce_init(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,

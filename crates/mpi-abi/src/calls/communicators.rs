@@ -5,17 +5,19 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 use mpi::Communicator;
-use mpi::communicator::{CommunicatorComparison, SplitKind};
+use mpi::communicator::{Bridge, CommunicatorComparison, Remote, SplitKind};
 use mpi::group::Group;
 use mpi::info::Info;
 
 use crate::arguments::{KnownCommunicator, Out, OutText, invalid};
-use crate::c::{self, Comm};
+use crate::c::{self, Comm, Request};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::*;
 use crate::handles::describe;
+use crate::report::Blamed;
 
+use super::requests::{Pending, PendingRequest};
 use super::{groups, infos};
 
 pub fn comm_rank(_call: &Call, comm: KnownCommunicator, rank: Out<c_int>) -> Outcome<()> {
@@ -166,27 +168,121 @@ pub fn comm_group(call: &Call, comm: KnownCommunicator, group: Out<c::Group>) ->
     Ok(())
 }
 
-pub fn comm_test_inter(_call: &Call, _comm: KnownCommunicator, flag: Out<c_int>) -> Outcome<()> {
-    // This version has no intercommunicators.
-    flag.set_flag(false);
+pub fn comm_test_inter(_call: &Call, comm: KnownCommunicator, flag: Out<c_int>) -> Outcome<()> {
+    flag.set_flag(comm.remote().is_some());
     Ok(())
 }
 
-pub fn comm_remote_size(_call: &Call, _comm: KnownCommunicator, _size: Out<c_int>) -> Outcome<()> {
-    Err(not_inter())
+pub fn comm_remote_size(_call: &Call, comm: KnownCommunicator, size: Out<c_int>) -> Outcome<()> {
+    size.set(remote_of(&comm)?.group.size() as c_int);
+    Ok(())
 }
 
 pub fn comm_remote_group(
-    _call: &Call,
-    _comm: KnownCommunicator,
-    _group: Out<c::Group>,
+    call: &Call,
+    comm: KnownCommunicator,
+    group: Out<c::Group>,
 ) -> Outcome<()> {
-    Err(not_inter())
+    groups::hand_out(call, Rc::clone(&remote_of(&comm)?.group), group);
+    Ok(())
 }
 
-fn not_inter() -> Failure {
-    let detail = "is not an intercommunicator, so there is no remote group";
-    Failure::argument(1, ErrorClass::Comm, detail)
+fn remote_of(comm: &KnownCommunicator) -> Outcome<&Remote> {
+    comm.remote().ok_or_else(|| {
+        let detail = "is not an intercommunicator, so there is no remote group";
+        Failure::argument(1, ErrorClass::Comm, detail)
+    })
+}
+
+pub fn intercomm_create(
+    call: &Call,
+    local_comm: KnownCommunicator,
+    local_leader: c_int,
+    peer_comm: Comm,
+    remote_leader: c_int,
+    tag: i32,
+    newintercomm: Out<Comm>,
+) -> Outcome<()> {
+    if local_comm.remote().is_some() {
+        let detail = "is an intercommunicator, but must have one side only";
+        return Err(Failure::argument(1, ErrorClass::Comm, detail));
+    }
+    let leader = u32::try_from(local_leader).ok().filter(|rank| *rank < local_comm.size());
+    let Some(leader) = leader else {
+        let size = local_comm.size();
+        let detail = format!("is {local_leader}, but the communicator has {size} processes");
+        return Err(Failure::argument(2, ErrorClass::Rank, detail));
+    };
+    // Only the leader's peer communicator and remote leader are significant.
+    let peer = match local_comm.rank() == leader {
+        true => Some(call.communicator(3, peer_comm)?),
+        false => None,
+    };
+    let bridge = match &peer {
+        None => None,
+        Some(peer) => match u32::try_from(remote_leader) {
+            Ok(remote_leader) => Some(Bridge { communicator: peer, remote_leader, tag }),
+            Err(_) => {
+                let detail = format!("is {remote_leader}, but must be a rank in peer_comm");
+                return Err(Failure::argument(4, ErrorClass::Rank, detail));
+            }
+        },
+    };
+    let process = &call.library.process;
+    let made = process.create_intercommunicator(&local_comm, leader, bridge)?;
+    hand_out(call, Some(made), newintercomm)
+}
+
+pub fn intercomm_merge(
+    call: &Call,
+    intercomm: KnownCommunicator,
+    high: c_int,
+    newintracomm: Out<Comm>,
+) -> Outcome<()> {
+    if intercomm.remote().is_none() {
+        let detail = "is not an intercommunicator, so there is nothing to merge";
+        return Err(Failure::argument(1, ErrorClass::Comm, detail));
+    }
+    let made = call.library.process.merge_intercommunicator(&intercomm, high != 0)?;
+    hand_out(call, Some(made), newintracomm)
+}
+
+pub fn comm_idup(
+    call: &Call,
+    comm: KnownCommunicator,
+    newcomm: Out<Comm>,
+    request: Out<Request>,
+) -> Outcome<()> {
+    begin_duplicate(call, &comm, None, newcomm, request)
+}
+
+pub fn comm_idup_with_info(
+    call: &Call,
+    comm: KnownCommunicator,
+    info: Option<Rc<Info>>,
+    newcomm: Out<Comm>,
+    request: Out<Request>,
+) -> Outcome<()> {
+    begin_duplicate(call, &comm, Some(&info.unwrap_or_default()), newcomm, request)
+}
+
+fn begin_duplicate(
+    call: &Call,
+    comm: &KnownCommunicator,
+    info: Option<&Info>,
+    newcomm: Out<Comm>,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let library = call.library;
+    let (copy, work) = library.process.begin_duplicate(comm, comm.handle.0 as u64)?;
+    if let Some(info) = info {
+        copy.set_info(info);
+    }
+    newcomm.set(library.communicators.insert(copy));
+    let blamed = Blamed::Communicator(comm.handle);
+    let work = Pending::One(work);
+    request.set(library.requests.insert(PendingRequest { blamed, work }));
+    Ok(())
 }
 
 pub fn comm_get_parent(_call: &Call, parent: Out<Comm>) -> Outcome<()> {
@@ -224,7 +320,7 @@ pub fn comm_set_info(_call: &Call, comm: KnownCommunicator, info: Option<Rc<Info
 /// The hints, and beside them how messages to the next process travel.
 pub fn comm_get_info(call: &Call, comm: KnownCommunicator, info: Out<c::Info>) -> Outcome<()> {
     let hints = comm.info();
-    let next = (comm.rank() + 1) % comm.size();
+    let next = (comm.rank() + 1) % comm.peer_count();
     if let Some(transport) = call.library.process.transport(&comm, next) {
         hints.set(b"combray_transport", transport.as_bytes(), infos::LIMITS)?;
     }

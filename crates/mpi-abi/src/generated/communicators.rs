@@ -320,6 +320,86 @@ unsafe extern "C" fn PMPI_Comm_group(comm: Comm, group: *mut Group) -> c_int {
     unsafe { comm_group_entry(comm, group) }
 }
 
+/// `MPI_Comm_idup`.
+unsafe extern "C" fn comm_idup_entry(
+    comm: Comm,
+    newcomm: *mut Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_idup", parameters: &["comm", "newcomm", "request"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let newcomm = call.out(2, newcomm)?;
+            let request = call.out(3, request)?;
+            calls::communicators::comm_idup(call, comm, newcomm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_idup(comm: Comm, newcomm: *mut Comm, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_idup_entry(comm, newcomm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_idup(
+    comm: Comm,
+    newcomm: *mut Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_idup_entry(comm, newcomm, request) }
+}
+
+/// `MPI_Comm_idup_with_info`.
+unsafe extern "C" fn comm_idup_with_info_entry(
+    comm: Comm,
+    info: Info,
+    newcomm: *mut Comm,
+    request: *mut Request,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Comm_idup_with_info",
+        parameters: &["comm", "info", "newcomm", "request"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let info = call.optional_info(2, info)?;
+            let newcomm = call.out(3, newcomm)?;
+            let request = call.out(4, request)?;
+            calls::communicators::comm_idup_with_info(call, comm, info, newcomm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_idup_with_info(
+    comm: Comm,
+    info: Info,
+    newcomm: *mut Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_idup_with_info_entry(comm, info, newcomm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_idup_with_info(
+    comm: Comm,
+    info: Info,
+    newcomm: *mut Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_idup_with_info_entry(comm, info, newcomm, request) }
+}
+
 /// `MPI_Comm_rank`.
 unsafe extern "C" fn comm_rank_entry(comm: Comm, rank: *mut c_int) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Comm_rank", parameters: &["comm", "rank"] };
@@ -578,4 +658,124 @@ unsafe extern "C" fn MPI_Comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int 
 unsafe extern "C" fn PMPI_Comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { comm_test_inter_entry(comm, flag) }
+}
+
+/// `MPI_Intercomm_create`.
+unsafe extern "C" fn intercomm_create_entry(
+    local_comm: Comm,
+    local_leader: c_int,
+    peer_comm: Comm,
+    remote_leader: c_int,
+    tag: c_int,
+    newintercomm: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Intercomm_create",
+        parameters: &[
+            "local_comm",
+            "local_leader",
+            "peer_comm",
+            "remote_leader",
+            "tag",
+            "newintercomm",
+        ],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let local_comm = call.communicator(1, local_comm)?;
+            let newintercomm = call.out(6, newintercomm)?;
+            calls::communicators::intercomm_create(
+                call,
+                local_comm,
+                local_leader,
+                peer_comm,
+                remote_leader,
+                tag,
+                newintercomm,
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Intercomm_create(
+    local_comm: Comm,
+    local_leader: c_int,
+    peer_comm: Comm,
+    remote_leader: c_int,
+    tag: c_int,
+    newintercomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        intercomm_create_entry(
+            local_comm,
+            local_leader,
+            peer_comm,
+            remote_leader,
+            tag,
+            newintercomm,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Intercomm_create(
+    local_comm: Comm,
+    local_leader: c_int,
+    peer_comm: Comm,
+    remote_leader: c_int,
+    tag: c_int,
+    newintercomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        intercomm_create_entry(
+            local_comm,
+            local_leader,
+            peer_comm,
+            remote_leader,
+            tag,
+            newintercomm,
+        )
+    }
+}
+
+/// `MPI_Intercomm_merge`.
+unsafe extern "C" fn intercomm_merge_entry(
+    intercomm: Comm,
+    high: c_int,
+    newintracomm: *mut Comm,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Intercomm_merge", parameters: &["intercomm", "high", "newintracomm"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let intercomm = call.communicator(1, intercomm)?;
+            let newintracomm = call.out(3, newintracomm)?;
+            calls::communicators::intercomm_merge(call, intercomm, high, newintracomm)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Intercomm_merge(
+    intercomm: Comm,
+    high: c_int,
+    newintracomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { intercomm_merge_entry(intercomm, high, newintracomm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Intercomm_merge(
+    intercomm: Comm,
+    high: c_int,
+    newintracomm: *mut Comm,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { intercomm_merge_entry(intercomm, high, newintracomm) }
 }

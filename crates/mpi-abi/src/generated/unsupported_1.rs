@@ -288,71 +288,6 @@ unsafe extern "C" fn PMPI_Comm_flush_buffer(comm: Comm) -> c_int {
     unsafe { comm_flush_buffer_entry(comm) }
 }
 
-/// `MPI_Comm_idup`.
-unsafe extern "C" fn comm_idup_entry(
-    comm: Comm,
-    newcomm: *mut Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_idup", parameters: &["comm", "newcomm", "request"] };
-    let _ = (newcomm, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_idup(comm: Comm, newcomm: *mut Comm, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_idup_entry(comm, newcomm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_idup(
-    comm: Comm,
-    newcomm: *mut Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_idup_entry(comm, newcomm, request) }
-}
-
-/// `MPI_Comm_idup_with_info`.
-unsafe extern "C" fn comm_idup_with_info_entry(
-    comm: Comm,
-    info: Info,
-    newcomm: *mut Comm,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Comm_idup_with_info",
-        parameters: &["comm", "info", "newcomm", "request"],
-    };
-    let _ = (info, newcomm, request);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_idup_with_info(
-    comm: Comm,
-    info: Info,
-    newcomm: *mut Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_idup_with_info_entry(comm, info, newcomm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_idup_with_info(
-    comm: Comm,
-    info: Info,
-    newcomm: *mut Comm,
-    request: *mut Request,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_idup_with_info_entry(comm, info, newcomm, request) }
-}
-
 /// `MPI_Comm_iflush_buffer`.
 unsafe extern "C" fn comm_iflush_buffer_entry(comm: Comm, request: *mut Request) -> c_int {
     static ENTRY: Entry =
@@ -3486,4 +3421,84 @@ unsafe extern "C" fn PMPI_File_write_ordered_end(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { file_write_ordered_end_entry(fh, buf, status) }
+}
+
+/// `MPI_File_write_shared`.
+unsafe extern "C" fn file_write_shared_entry(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_shared",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_shared(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_shared_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_shared(
+    fh: File,
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_shared_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_File_write_shared_c`.
+unsafe extern "C" fn file_write_shared_c_entry(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_File_write_shared_c",
+        parameters: &["fh", "buf", "count", "datatype", "status"],
+    };
+    let _ = (fh, buf, count, datatype, status);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_write_shared_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_write_shared_c(
+    fh: File,
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
 }

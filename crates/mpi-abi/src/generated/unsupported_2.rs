@@ -11,86 +11,6 @@ use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, unsupported};
 
-/// `MPI_File_write_shared`.
-unsafe extern "C" fn file_write_shared_entry(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_shared",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_shared(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_shared_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_shared(
-    fh: File,
-    buf: *const c_void,
-    count: c_int,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_shared_entry(fh, buf, count, datatype, status) }
-}
-
-/// `MPI_File_write_shared_c`.
-unsafe extern "C" fn file_write_shared_c_entry(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_File_write_shared_c",
-        parameters: &["fh", "buf", "count", "datatype", "status"],
-    };
-    let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_write_shared_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_write_shared_c(
-    fh: File,
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
-}
-
 /// `MPI_Group_from_session_pset`.
 unsafe extern "C" fn group_from_session_pset_entry(
     session: Session,
@@ -123,74 +43,6 @@ unsafe extern "C" fn PMPI_Group_from_session_pset(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { group_from_session_pset_entry(session, pset_name, newgroup) }
-}
-
-/// `MPI_Intercomm_create`.
-unsafe extern "C" fn intercomm_create_entry(
-    local_comm: Comm,
-    local_leader: c_int,
-    peer_comm: Comm,
-    remote_leader: c_int,
-    tag: c_int,
-    newintercomm: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Intercomm_create",
-        parameters: &[
-            "local_comm",
-            "local_leader",
-            "peer_comm",
-            "remote_leader",
-            "tag",
-            "newintercomm",
-        ],
-    };
-    let _ = (local_leader, peer_comm, remote_leader, tag, newintercomm);
-    unsupported(&ENTRY, Some(local_comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Intercomm_create(
-    local_comm: Comm,
-    local_leader: c_int,
-    peer_comm: Comm,
-    remote_leader: c_int,
-    tag: c_int,
-    newintercomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        intercomm_create_entry(
-            local_comm,
-            local_leader,
-            peer_comm,
-            remote_leader,
-            tag,
-            newintercomm,
-        )
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Intercomm_create(
-    local_comm: Comm,
-    local_leader: c_int,
-    peer_comm: Comm,
-    remote_leader: c_int,
-    tag: c_int,
-    newintercomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe {
-        intercomm_create_entry(
-            local_comm,
-            local_leader,
-            peer_comm,
-            remote_leader,
-            tag,
-            newintercomm,
-        )
-    }
 }
 
 /// `MPI_Intercomm_create_from_groups`.
@@ -280,38 +132,6 @@ unsafe extern "C" fn PMPI_Intercomm_create_from_groups(
             newintercomm,
         )
     }
-}
-
-/// `MPI_Intercomm_merge`.
-unsafe extern "C" fn intercomm_merge_entry(
-    intercomm: Comm,
-    high: c_int,
-    newintracomm: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Intercomm_merge", parameters: &["intercomm", "high", "newintracomm"] };
-    let _ = (high, newintracomm);
-    unsupported(&ENTRY, Some(intercomm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Intercomm_merge(
-    intercomm: Comm,
-    high: c_int,
-    newintracomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { intercomm_merge_entry(intercomm, high, newintracomm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Intercomm_merge(
-    intercomm: Comm,
-    high: c_int,
-    newintracomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { intercomm_merge_entry(intercomm, high, newintracomm) }
 }
 
 /// `MPI_Lookup_name`.

@@ -8,10 +8,11 @@ use collectives::{Input, Member, Schedule};
 use datatype::Datatype;
 use memory::Buffer;
 
+use super::Collective;
 use super::blocks::{Blocks, Memories};
 use super::cache::ScheduleKey;
 use super::execution::{End, Execution, Repacking};
-use super::{Collective, check_root};
+use super::inter::{self, Root};
 use crate::communicator::Communicator;
 
 /// Equal blocks, one for each process of a communicator.
@@ -37,6 +38,9 @@ impl EqualBlocks {
 
 /// `MPI_Barrier` (section 6.3).
 pub fn barrier(communicator: &Rc<Communicator>) -> Collective {
+    if let Some(remote) = communicator.remote() {
+        return inter::barrier(communicator, remote);
+    }
     let memories =
         Memories { send: Blocks::Absent, receive: Blocks::Absent, scratch: Blocks::Absent };
     prepare(communicator, ScheduleKey::Barrier, memories)
@@ -46,22 +50,39 @@ pub fn barrier(communicator: &Rc<Communicator>) -> Collective {
 ///
 /// # Errors
 /// `Root` if there is no such rank; so for all operations with a root.
-pub fn bcast(communicator: &Rc<Communicator>, root: u32, buffer: Buffer) -> Result<Collective> {
-    check_root(communicator, root)?;
+pub fn bcast(communicator: &Rc<Communicator>, root: Root, buffer: Buffer) -> Result<Collective> {
+    if let Some(remote) = communicator.remote() {
+        return inter::bcast(communicator, remote, root, buffer);
+    }
+    let root = root.inside(communicator)?;
+    let key = ScheduleKey::Bcast { root, bytes: buffer.len() };
+    let schedule = communicator.cache.schedule(member(communicator), key);
+    Ok(over_bytes(communicator, schedule, buffer, communicator.rank() == root))
+}
+
+/// An operation whose blocks are the packed bytes of one buffer, which the source of the data only
+/// reads. Where the schedule moves parts of data that is not contiguous, it is packed before or
+/// unpacked afterwards.
+pub(super) fn over_bytes(
+    communicator: &Rc<Communicator>,
+    schedule: Rc<Schedule>,
+    buffer: Buffer,
+    is_source: bool,
+) -> Collective {
     let bytes = buffer.len();
-    let key = ScheduleKey::Bcast { root, bytes };
-    let in_parts = || moves_parts(&communicator.cache.schedule(member(communicator), key), bytes);
-    if buffer.is_contiguous() || !in_parts() {
-        return Ok(prepare(communicator, key, receive_only(Blocks::bytes(buffer))));
+    let in_place = buffer.is_contiguous() || !moves_parts(&schedule, bytes);
+    let pending = communicator.cache.take_pending();
+    if in_place {
+        let memories = receive_only(Blocks::bytes(buffer));
+        return Collective::new(communicator, Execution::new(schedule, memories, pending));
     }
     let packed = Buffer::of_scratch(&communicator.cache.scratch(bytes), 0, bytes);
-    let repacking = match communicator.rank() == root {
+    let repacking = match is_source {
         true => Repacking { when: End::BeforeFirstRound, from: buffer, into: packed.clone() },
         false => Repacking { when: End::AfterLastRound, from: packed.clone(), into: buffer },
     };
-    let mut prepared = prepare(communicator, key, receive_only(Blocks::bytes(packed)));
-    prepared.execution = prepared.execution.repacking(repacking);
-    Ok(prepared)
+    let execution = Execution::new(schedule, receive_only(Blocks::bytes(packed)), pending);
+    Collective::new(communicator, execution.repacking(repacking))
 }
 
 /// `MPI_Gather` (section 6.5). `send` is none at a root that works in place; `receive` is none on
@@ -72,11 +93,20 @@ pub fn bcast(communicator: &Rc<Communicator>, root: u32, buffer: Buffer) -> Resu
 /// As for [`bcast`].
 pub fn gather(
     communicator: &Rc<Communicator>,
-    root: u32,
+    root: Root,
     send: Option<Buffer>,
     receive: Option<EqualBlocks>,
 ) -> Result<Collective> {
-    check_root(communicator, root)?;
+    if let Some(remote) = communicator.remote() {
+        return inter::gather(
+            communicator,
+            remote,
+            root,
+            send,
+            receive.map(EqualBlocks::into_blocks),
+        );
+    }
+    let root = root.inside(communicator)?;
     let input = input_of(&send);
     let sent_bytes = send.as_ref().map_or(0, Buffer::len);
     let block_bytes = receive.as_ref().map_or(sent_bytes, EqualBlocks::block_bytes);
@@ -95,11 +125,14 @@ pub fn gather(
 /// As for [`bcast`].
 pub fn gatherv(
     communicator: &Rc<Communicator>,
-    root: u32,
+    root: Root,
     send: Option<Buffer>,
     receive: Option<Vec<Buffer>>,
 ) -> Result<Collective> {
-    check_root(communicator, root)?;
+    if let Some(remote) = communicator.remote() {
+        return inter::gather(communicator, remote, root, send, receive.map(Blocks::Each));
+    }
+    let root = root.inside(communicator)?;
     let key = ScheduleKey::Gatherv { root, input: input_of(&send) };
     let memories = Memories {
         send: send.map_or(Blocks::Absent, Blocks::single),
@@ -116,11 +149,20 @@ pub fn gatherv(
 /// As for [`bcast`].
 pub fn scatter(
     communicator: &Rc<Communicator>,
-    root: u32,
+    root: Root,
     send: Option<EqualBlocks>,
     receive: Option<Buffer>,
 ) -> Result<Collective> {
-    check_root(communicator, root)?;
+    if let Some(remote) = communicator.remote() {
+        return inter::scatter(
+            communicator,
+            remote,
+            root,
+            send.map(EqualBlocks::into_blocks),
+            receive,
+        );
+    }
+    let root = root.inside(communicator)?;
     let input = input_of(&receive);
     let received_bytes = receive.as_ref().map_or(0, Buffer::len);
     let block_bytes = send.as_ref().map_or(received_bytes, EqualBlocks::block_bytes);
@@ -139,11 +181,14 @@ pub fn scatter(
 /// As for [`bcast`].
 pub fn scatterv(
     communicator: &Rc<Communicator>,
-    root: u32,
+    root: Root,
     send: Option<Vec<Buffer>>,
     receive: Option<Buffer>,
 ) -> Result<Collective> {
-    check_root(communicator, root)?;
+    if let Some(remote) = communicator.remote() {
+        return inter::scatter(communicator, remote, root, send.map(Blocks::Each), receive);
+    }
+    let root = root.inside(communicator)?;
     let key = ScheduleKey::Scatterv { root, input: input_of(&receive) };
     let memories = Memories {
         send: send.map_or(Blocks::Absent, Blocks::Each),
@@ -158,7 +203,10 @@ pub fn allgather(
     communicator: &Rc<Communicator>,
     send: Option<Buffer>,
     receive: EqualBlocks,
-) -> Collective {
+) -> Result<Collective> {
+    if let Some(remote) = communicator.remote() {
+        return inter::allgather(communicator, remote, send, receive);
+    }
     let block_bytes = receive.block_bytes();
     let key = ScheduleKey::Allgather { block_bytes, input: input_of(&send) };
     let memories = Memories {
@@ -166,7 +214,7 @@ pub fn allgather(
         receive: receive.into_blocks(),
         scratch: packed_scratch(communicator, key, block_bytes),
     };
-    prepare(communicator, key, memories)
+    Ok(prepare(communicator, key, memories))
 }
 
 /// `MPI_Allgatherv` (section 6.7), with one buffer for each rank.
@@ -174,7 +222,10 @@ pub fn allgatherv(
     communicator: &Rc<Communicator>,
     send: Option<Buffer>,
     receive: Vec<Buffer>,
-) -> Collective {
+) -> Result<Collective> {
+    if let Some(remote) = communicator.remote() {
+        return inter::allgatherv(communicator, remote, send, receive);
+    }
     let total_bytes = receive.iter().map(Buffer::len).sum();
     let key = ScheduleKey::Allgatherv { total_bytes, input: input_of(&send) };
     let memories = Memories {
@@ -182,7 +233,7 @@ pub fn allgatherv(
         receive: Blocks::Each(receive),
         scratch: Blocks::Absent,
     };
-    prepare(communicator, key, memories)
+    Ok(prepare(communicator, key, memories))
 }
 
 /// `MPI_Alltoall` (section 6.8). `send` is none for a process that works in place.
@@ -190,7 +241,15 @@ pub fn alltoall(
     communicator: &Rc<Communicator>,
     send: Option<EqualBlocks>,
     receive: EqualBlocks,
-) -> Collective {
+) -> Result<Collective> {
+    if let Some(remote) = communicator.remote() {
+        return inter::alltoall(
+            communicator,
+            remote,
+            send.map(EqualBlocks::into_blocks),
+            receive.into_blocks(),
+        );
+    }
     let block_bytes = receive.block_bytes();
     let key = ScheduleKey::Alltoall { block_bytes, input: input_of(&send) };
     let memories = Memories {
@@ -198,7 +257,7 @@ pub fn alltoall(
         receive: receive.into_blocks(),
         scratch: packed_scratch(communicator, key, block_bytes),
     };
-    prepare(communicator, key, memories)
+    Ok(prepare(communicator, key, memories))
 }
 
 /// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), with one buffer for each rank.
@@ -206,7 +265,15 @@ pub fn alltoallv(
     communicator: &Rc<Communicator>,
     send: Option<Vec<Buffer>>,
     receive: Vec<Buffer>,
-) -> Collective {
+) -> Result<Collective> {
+    if let Some(remote) = communicator.remote() {
+        return inter::alltoall(
+            communicator,
+            remote,
+            send.map(Blocks::Each),
+            Blocks::Each(receive),
+        );
+    }
     let key = ScheduleKey::Alltoallv { input: input_of(&send) };
     let scratch_blocks = communicator.cache.schedule(member(communicator), key).scratch_blocks();
     let scratch = match scratch_blocks {
@@ -219,11 +286,11 @@ pub fn alltoallv(
         receive: Blocks::Each(receive),
         scratch,
     };
-    prepare(communicator, key, memories)
+    Ok(prepare(communicator, key, memories))
 }
 
 /// An allgather in place over packed blocks, for purposes of our own.
-pub(super) fn allgather_packed(
+pub(crate) fn allgather_packed(
     communicator: &Rc<Communicator>,
     buffer: Buffer,
     block_bytes: usize,

@@ -8,11 +8,12 @@ use collectives::{Operands, Schedule};
 use datatype::Datatype;
 use memory::Buffer;
 
+use super::Collective;
 use super::blocks::{Blocks, Memories, element_room, elements_in};
 use super::cache::ScheduleKey;
 use super::execution::Execution;
+use super::inter::{self, Root};
 use super::movement::{input_of, member};
-use super::{Collective, check_root};
 use crate::communicator::Communicator;
 use crate::operation::Operation;
 
@@ -31,7 +32,7 @@ pub struct Reduction {
 
 impl Reduction {
     /// What the algorithms must know about `count` elements.
-    fn operands(&self, count: usize) -> Operands {
+    pub(super) fn operands(&self, count: usize) -> Operands {
         Operands {
             count,
             element_bytes: self.datatype.size(),
@@ -47,11 +48,14 @@ impl Reduction {
 /// no such rank.
 pub fn reduce(
     communicator: &Rc<Communicator>,
-    root: u32,
+    root: Root,
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
-    check_root(communicator, root)?;
+    if let Some(remote) = communicator.remote() {
+        return inter::reduce(communicator, remote, root, count, reduction);
+    }
+    let root = root.inside(communicator)?;
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(communicator, ScheduleKey::Reduce { root, operands, input }, reduction)
 }
@@ -65,6 +69,9 @@ pub fn allreduce(
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
+    if let Some(remote) = communicator.remote() {
+        return inter::allreduce(communicator, remote, count, reduction);
+    }
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(communicator, ScheduleKey::Allreduce { operands, input }, reduction)
 }
@@ -78,6 +85,10 @@ pub fn reduce_scatter_block(
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
+    if let Some(remote) = communicator.remote() {
+        let counts = vec![count; communicator.size() as usize];
+        return inter::reduce_scatter(communicator, remote, &counts, reduction);
+    }
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(communicator, ScheduleKey::ReduceScatterBlock { operands, input }, reduction)
 }
@@ -92,6 +103,9 @@ pub fn reduce_scatter(
     counts: &[usize],
     reduction: Reduction,
 ) -> Result<Collective> {
+    if let Some(remote) = communicator.remote() {
+        return inter::reduce_scatter(communicator, remote, counts, reduction);
+    }
     let operands = reduction.operands(counts.iter().sum());
     let input = input_of(&reduction.send);
     let schedule = collectives::reduce_scatter(member(communicator), counts, operands, input);
@@ -107,6 +121,7 @@ pub fn scan(
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
+    inter::refuse(communicator)?;
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(communicator, ScheduleKey::Scan { operands, input }, reduction)
 }
@@ -120,6 +135,7 @@ pub fn exscan(
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
+    inter::refuse(communicator)?;
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(communicator, ScheduleKey::Exscan { operands, input }, reduction)
 }
@@ -133,7 +149,7 @@ fn prepare(
     execute(communicator, schedule, reduction)
 }
 
-fn execute(
+pub(super) fn execute(
     communicator: &Rc<Communicator>,
     schedule: Rc<Schedule>,
     reduction: Reduction,

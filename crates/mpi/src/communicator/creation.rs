@@ -9,10 +9,10 @@ use std::sync::Arc;
 use base::{Error, ErrorClass, GateId, Result};
 use memory::{Buffer, Scratch};
 
-use super::{Communicator, ContextBlock, GROUP_TAGS, Parts, Purpose};
+use super::{Communicator, ContextBlock, GROUP_TAGS, Parts, Purpose, Remote, Spaces};
 use crate::Process;
 use crate::attribute::{Attributes, ObjectName};
-use crate::collective::Link;
+use crate::collective::{self, Link};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::info::Info;
@@ -32,51 +32,18 @@ impl Process {
     /// The communicator of all `size` processes of the job; `crowded` tells whether they outnumber
     /// the cores that they may use, and all of them must say the same.
     pub(crate) fn create_world(&self, size: u32, crowded: bool) -> Rc<Communicator> {
-        self.build(ContextBlock::WORLD, Group::world(size), Origin::nothing(crowded))
+        self.build(ContextBlock::WORLD, Group::world(size), None, Origin::nothing(crowded))
     }
 
     /// The communicator of this process alone.
     pub(crate) fn create_alone(&self) -> Rc<Communicator> {
-        let myself = GateId(self.contexts().world_rank());
-        self.build(self.contexts().of_self(), Group::single(myself), Origin::nothing(false))
-    }
-
-    /// `MPI_Comm_dup`: the same group, copied attributes, no hints. `object` is how the interface
-    /// names the communicator to the copy functions of its attributes.
-    ///
-    /// # Errors
-    /// The code of the first copy function that fails; what [`Process::bcast`] may return.
-    pub fn duplicate_communicator(
-        &self,
-        communicator: &Rc<Communicator>,
-        object: ObjectName,
-    ) -> Result<Rc<Communicator>> {
-        let tag = communicator.take_tag();
-        let link = Link::of(self, communicator);
-        let block = self.agree_on_contexts(&link, communicator.rank(), communicator.size(), tag)?;
-        let attributes = communicator.attributes().copied(object)?;
-        let copy = self.derive(communicator, block, Rc::clone(communicator.group()), attributes);
-        copy.share_topology(communicator);
-        Ok(copy)
-    }
-
-    /// `MPI_Comm_dup_with_info`: as [`Process::duplicate_communicator`], with these hints.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn duplicate_communicator_with_info(
-        &self,
-        communicator: &Rc<Communicator>,
-        object: ObjectName,
-        info: &Info,
-    ) -> Result<Rc<Communicator>> {
-        let copy = self.duplicate_communicator(communicator, object)?;
-        copy.set_info(info);
-        Ok(copy)
+        let group = Group::single(self.myself());
+        self.build(self.contexts().of_self(), group, None, Origin::nothing(false))
     }
 
     /// `MPI_Comm_create`: a communicator for each of the groups that the processes of
-    /// `communicator` give, which may not overlap; none for those who are in none.
+    /// `communicator` give, which may not overlap; none for those who are in none. Of an
+    /// intercommunicator each side gives one group of its own processes.
     ///
     /// # Errors
     /// `Group` if the group has a process that is not in `communicator`.
@@ -85,6 +52,14 @@ impl Process {
         communicator: &Rc<Communicator>,
         group: &Rc<Group>,
     ) -> Result<Option<Rc<Communicator>>> {
+        if communicator.remote().is_some() {
+            // Each side tells which of its processes it wants, so both must hear of the other's.
+            let subgroup = check_subgroup(communicator, group);
+            let wanted = if subgroup.is_ok() { group.rank_of(self.myself()) } else { None };
+            let key = wanted.map_or(0, |rank| rank as i32);
+            let created = self.split_communicator(communicator, wanted.map(|_| 0), key);
+            return subgroup.and(created);
+        }
         // Taken in any case, so that the counters of all processes stay alike.
         let tag = communicator.take_tag();
         check_subgroup(communicator, group)?;
@@ -107,7 +82,8 @@ impl Process {
     }
 
     /// `MPI_Comm_split`: processes with the same color come together, in the order of their keys
-    /// and then of their ranks; without a color a process gets none.
+    /// and then of their ranks; without a color a process gets none. An intercommunicator is split
+    /// on both sides; a color that one of them does not have makes none.
     ///
     /// # Errors
     /// What [`Process::allgather`] may return.
@@ -122,16 +98,23 @@ impl Process {
         if color.is_none() {
             return Ok(None);
         }
-        let mut chosen: Vec<(i32, u32, ContextBlock)> = (0..)
-            .zip(&choices)
-            .filter(|(_, choice)| choice.color == color)
-            .map(|(rank, choice)| (choice.key, rank, choice.candidate))
-            .collect();
-        chosen.sort_unstable_by_key(|(key, rank, _)| (*key, *rank));
-        let gates: Vec<_> =
-            chosen.iter().filter_map(|(_, rank, _)| communicator.gate(*rank)).collect();
-        let block = chosen.first().map_or(candidate, |(_, _, first)| *first).checked()?;
-        Ok(Some(self.derive(communicator, block, Group::of(&gates), Attributes::default())))
+        let (group, first) = members_of(color, &choices.own, communicator.group());
+        let remote = match communicator.remote() {
+            None => None,
+            Some(remote) => {
+                let (others, their_first) = members_of(color, &choices.others, &remote.group);
+                let Some(their_first) = their_first else { return Ok(None) };
+                Some((Remote::beside(&group, others, remote.first_local == 0), their_first))
+            }
+        };
+        // The side that comes first in the numbers names the contexts.
+        let block = match &remote {
+            Some((remote, their_first)) if remote.first_local > 0 => *their_first,
+            _ => first.unwrap_or(candidate),
+        };
+        let remote = remote.map(|(remote, _)| remote);
+        let block = block.checked()?;
+        Ok(Some(self.derive(communicator, block, group, remote, Attributes::default())))
     }
 
     /// `MPI_Comm_split_type`. All processes of a job are on one machine, so those that ask for
@@ -176,11 +159,10 @@ impl Process {
         group: &Rc<Group>,
         tag: i32,
     ) -> Result<Option<Rc<Communicator>>> {
-        let myself = GateId(self.contexts().world_rank());
-        let Some(rank) = group.rank_of(myself) else { return Ok(None) };
+        let Some(rank) = group.rank_of(self.myself()) else { return Ok(None) };
         let link = Link::within(self, communicator, group);
         let block = self.agree_on_contexts(&link, rank, group.size(), tag)?;
-        Ok(Some(self.derive(communicator, block, Rc::clone(group), Attributes::default())))
+        Ok(Some(self.derive(communicator, block, Rc::clone(group), None, Attributes::default())))
     }
 
     /// The member with rank 0 takes a block of contexts and tells all others.
@@ -205,46 +187,78 @@ impl Process {
         ContextBlock::from_bytes(bytes).checked()
     }
 
-    fn exchange_choices(
-        &self,
-        communicator: &Rc<Communicator>,
-        mine: Choice,
-    ) -> Result<Vec<Choice>> {
-        let size = communicator.size() as usize;
-        let memory = Arc::new(Scratch::zeroed(size * Choice::BYTES));
-        let all = Buffer::of_scratch(&memory, 0, size * Choice::BYTES);
-        all.write(communicator.rank() as usize * Choice::BYTES, &mine.to_bytes());
-        self.allgather_packed(communicator, all.clone(), Choice::BYTES)?;
-        let choice = |rank: usize| {
-            let mut bytes = [0; Choice::BYTES];
-            all.read(rank * Choice::BYTES, &mut bytes);
-            Choice::from_bytes(bytes)
+    /// What all processes ask for, by rank.
+    fn exchange_choices(&self, communicator: &Rc<Communicator>, mine: Choice) -> Result<Choices> {
+        let own = Choices::room(communicator.size());
+        own.write(communicator.rank() as usize * Choice::BYTES, &mine.to_bytes());
+        let Some(remote) = communicator.remote() else {
+            self.complete(collective::allgather_packed(communicator, own.clone(), Choice::BYTES))?;
+            return Ok(Choices { own: Choices::read(&own), others: Vec::new() });
         };
-        Ok((0..size).map(choice).collect())
+        let tag = communicator.take_tag();
+        let others = Choices::room(remote.group.size());
+        let member = (communicator.rank(), communicator.size());
+        let link = Link::within(self, communicator, communicator.group());
+        self.allgather_over(&link, member, tag, own.clone(), Choice::BYTES)?;
+        let mine = own.contiguous_part(
+            (communicator.rank() as usize * Choice::BYTES) as isize,
+            Choice::BYTES,
+        );
+        self.complete(collective::across_packed(communicator, remote, mine, others.clone()))?;
+        Ok(Choices { own: Choices::read(&own), others: Choices::read(&others) })
     }
 
-    fn derive(
+    /// Opens the message spaces of a communicator.
+    pub(super) fn open_spaces(&self, communicator: &Communicator, block: ContextBlock) -> Spaces {
+        let rank = communicator.rank();
+        let number = rank + communicator.remote().map_or(0, |remote| remote.first_local);
+        Spaces {
+            point_to_point: self.open_context(block.id(Purpose::PointToPoint), rank),
+            collective: self.open_context(block.id(Purpose::Collective), number),
+        }
+    }
+
+    /// This process.
+    pub(super) fn myself(&self) -> GateId {
+        GateId(self.contexts().world_rank())
+    }
+
+    pub(super) fn derive(
         &self,
         parent: &Communicator,
         block: ContextBlock,
         group: Rc<Group>,
+        remote: Option<Remote>,
         attributes: Attributes,
     ) -> Rc<Communicator> {
-        // A part of a crowded communicator is taken for crowded too: the rest still competes.
-        let origin =
-            Origin { crowded: parent.crowded(), error_handler: parent.error_handler(), attributes };
-        self.build(block, group, origin)
+        self.build(block, group, remote, Origin::of(parent, attributes))
     }
 
-    fn build(&self, block: ContextBlock, group: Rc<Group>, origin: Origin) -> Rc<Communicator> {
-        let myself = GateId(self.contexts().world_rank());
-        let rank = group.rank_of(myself).expect("a process only builds communicators it is in");
+    pub(super) fn build(
+        &self,
+        block: ContextBlock,
+        group: Rc<Group>,
+        remote: Option<Remote>,
+        origin: Origin,
+    ) -> Rc<Communicator> {
+        let built = self.build_closed(group, remote, origin);
+        built.open(self.open_spaces(&built, block));
+        built
+    }
+
+    /// A communicator that is not ready for messages.
+    pub(super) fn build_closed(
+        &self,
+        group: Rc<Group>,
+        remote: Option<Remote>,
+        origin: Origin,
+    ) -> Rc<Communicator> {
+        let rank = group.rank_of(self.myself());
         Communicator::new(Parts {
-            point_to_point: self.open_context(block.id(Purpose::PointToPoint), rank),
-            collective: self.open_context(block.id(Purpose::Collective), rank),
+            spaces: None,
             group,
-            rank,
-            remote: None,
+            rank: rank.expect("a process only builds communicators it is in"),
+            remote,
             crowded: origin.crowded,
             contexts: Rc::clone(self.contexts()),
             error_handler: origin.error_handler,
@@ -253,14 +267,35 @@ impl Process {
     }
 }
 
+/// The processes with a color, in order, and the contexts that the first of them would use.
+fn members_of(
+    color: Option<i32>,
+    choices: &[Choice],
+    group: &Group,
+) -> (Rc<Group>, Option<ContextBlock>) {
+    let mut chosen: Vec<(i32, u32, ContextBlock)> = (0..)
+        .zip(choices)
+        .filter(|(_, choice)| choice.color == color)
+        .map(|(rank, choice)| (choice.key, rank, choice.candidate))
+        .collect();
+    chosen.sort_unstable_by_key(|(key, rank, _)| (*key, *rank));
+    let gates: Vec<_> = chosen.iter().filter_map(|(_, rank, _)| group.gate(*rank)).collect();
+    (Group::of(&gates), chosen.first().map(|(_, _, first)| *first))
+}
+
 /// What a communicator takes over from the one that it was made from.
-struct Origin {
-    crowded: bool,
-    error_handler: Rc<ErrorHandler>,
-    attributes: Attributes,
+pub(super) struct Origin {
+    pub(super) crowded: bool,
+    pub(super) error_handler: Rc<ErrorHandler>,
+    pub(super) attributes: Attributes,
 }
 
 impl Origin {
+    /// A part of a crowded communicator is taken for crowded too: the rest still competes.
+    pub(super) fn of(parent: &Communicator, attributes: Attributes) -> Self {
+        Self { crowded: parent.crowded(), error_handler: parent.error_handler(), attributes }
+    }
+
     /// For the communicators that are there from the beginning (section 9.3).
     fn nothing(crowded: bool) -> Self {
         let error_handler = Rc::new(ErrorHandler::Fatal);
@@ -279,6 +314,30 @@ fn check_subgroup(communicator: &Communicator, group: &Group) -> Result<()> {
                 stranger.0
             ),
         )),
+    }
+}
+
+/// What all processes ask for in a split, by rank; those of the other side of an
+/// intercommunicator apart.
+struct Choices {
+    own: Vec<Choice>,
+    others: Vec<Choice>,
+}
+
+impl Choices {
+    /// Room for the choices of `count` processes.
+    fn room(count: u32) -> Buffer {
+        let bytes = count as usize * Choice::BYTES;
+        Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+    }
+
+    fn read(all: &Buffer) -> Vec<Choice> {
+        let choice = |at: usize| {
+            let mut bytes = [0; Choice::BYTES];
+            all.read(at, &mut bytes);
+            Choice::from_bytes(bytes)
+        };
+        (0..all.len()).step_by(Choice::BYTES).map(choice).collect()
     }
 }
 

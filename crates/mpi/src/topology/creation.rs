@@ -143,7 +143,7 @@ impl Process {
             .collect();
         let received: Vec<Buffer> =
             heard.iter().map(|notice| scratch(notice.edges() * WeightedEdge::BYTES)).collect();
-        self.complete(alltoallv(communicator, Some(sent), received.clone()))?;
+        self.complete(alltoallv(communicator, Some(sent), received.clone())?)?;
         let (mut leaving, mut reaching) = (Vec::new(), Vec::new());
         for (notice, buffer) in heard.iter().zip(&received) {
             let edges = (0..notice.edges()).map(|index| WeightedEdge::read(buffer, index));

@@ -144,7 +144,7 @@ impl Process {
     fn exchange(&self, communicator: &Rc<Communicator>, mine: &[u8]) -> Result<Vec<u8>> {
         let all = room(mine.len() * communicator.size() as usize);
         all.write(communicator.rank() as usize * mine.len(), mine);
-        self.allgather_packed(communicator, all.clone(), mine.len())?;
+        self.complete(collective::allgather_packed(communicator, all.clone(), mine.len()))?;
         let mut bytes = vec![0; all.len()];
         all.read(0, &mut bytes);
         Ok(bytes)
@@ -171,7 +171,7 @@ impl Process {
             told.write(0, invitation.card.to_string().as_bytes());
             mine = Some((memory, invitation));
         }
-        self.complete(collective::bcast(communicator, 0, told.clone())?)?;
+        self.complete(collective::bcast(communicator, collective::Root::Rank(0), told.clone())?)?;
         let mut text = [0; CARD_BYTES];
         told.read(0, &mut text);
         if text[0] == 0 {

@@ -117,6 +117,8 @@ impl Context<'_> {
         let position = index + 1;
         let method = match parameter.base.as_str() {
             "MPI_Comm" if function == "MPI_Comm_get_name" => return name,
+            // Significant on one process only.
+            "MPI_Comm" if parameter.name == "peer_comm" => return name,
             "MPI_Comm" => "communicator",
             "MPI_Group" => "group",
             "MPI_Datatype" if function == "MPI_Type_get_name" => return name,
@@ -151,7 +153,9 @@ impl Context<'_> {
             "recvtag" => format!("call.receive_tag({position}, {name})?"),
             "tag" | "sendtag" if communicator => format!("call.send_tag({position}, {name})?"),
             "target_rank" => format!("call.target({position}, {name}, &win)?"),
-            "root" if communicator => format!("call.root({position}, {name}, &comm)?"),
+            "root" if communicator && self.module == "collectives" => {
+                format!("call.root({position}, {name}, &comm)?")
+            }
             "n" if self.module == "infos" => name,
             // Checked where the others can be told of it.
             "n" if self.module == "topologies" => name,

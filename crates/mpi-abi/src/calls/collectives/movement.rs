@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use memory::Buffer;
-use mpi::collective::{self, Collective};
+use mpi::collective::{self, Collective, Root};
 
 use super::blocks::{BlockTable, TypedBlockTable, equal_blocks};
 use crate::arguments::{
@@ -21,9 +21,12 @@ pub fn barrier(_call: &Call, comm: &KnownCommunicator) -> Outcome<Collective> {
 pub fn bcast(
     call: &Call,
     buffer: Elements,
-    root: u32,
+    root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
+    if root == Root::Beside {
+        return Ok(collective::beside_the_root(comm));
+    }
     // SAFETY: the program vouches for its memory during the call.
     let buffer = unsafe { buffer.buffer(call) }?;
     Ok(collective::bcast(comm, root, buffer)?)
@@ -42,13 +45,13 @@ pub fn gather(
     call: &Call,
     send: Elements,
     receive: Elements,
-    root: u32,
+    root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let is_root = comm.rank() == root;
-    let sent = own(call, send, is_root)?;
+    let is_root = root.is_here(comm);
+    let sent = if root.involves() { own(call, send, is_root)? } else { None };
     let received = match is_root {
-        true => Some(equal_blocks(call, receive, comm.size())?),
+        true => Some(equal_blocks(call, receive, comm.peer_count())?),
         false => None,
     };
     Ok(collective::gather(comm, root, sent, received)?)
@@ -62,14 +65,14 @@ pub fn gatherv(
     recvcounts: Integers,
     displs: Integers,
     recvtype: TypeArgument,
-    root: u32,
+    root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let is_root = comm.rank() == root;
-    let sent = own(call, send, is_root)?;
+    let is_root = root.is_here(comm);
+    let sent = if root.involves() { own(call, send, is_root)? } else { None };
     let table = BlockTable { position: 4, address: recvbuf, counts: recvcounts, displs };
     let received = match is_root {
-        true => Some(table.buffers(call, recvtype, comm.size())?),
+        true => Some(table.buffers(call, recvtype, comm.peer_count())?),
         false => None,
     };
     Ok(collective::gatherv(comm, root, sent, received)?)
@@ -79,13 +82,13 @@ pub fn scatter(
     call: &Call,
     send: Elements,
     receive: Elements,
-    root: u32,
+    root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let is_root = comm.rank() == root;
-    let received = own(call, receive, is_root)?;
+    let is_root = root.is_here(comm);
+    let received = if root.involves() { own(call, receive, is_root)? } else { None };
     let sent = match is_root {
-        true => Some(equal_blocks(call, send, comm.size())?),
+        true => Some(equal_blocks(call, send, comm.peer_count())?),
         false => None,
     };
     Ok(collective::scatter(comm, root, sent, received)?)
@@ -99,15 +102,15 @@ pub fn scatterv(
     displs: Integers,
     sendtype: TypeArgument,
     receive: Elements,
-    root: u32,
+    root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let is_root = comm.rank() == root;
-    let received = own(call, receive, is_root)?;
+    let is_root = root.is_here(comm);
+    let received = if root.involves() { own(call, receive, is_root)? } else { None };
     let address = sendbuf.cast_mut();
     let table = BlockTable { position: 1, address, counts: sendcounts, displs };
     let sent = match is_root {
-        true => Some(table.buffers(call, sendtype, comm.size())?),
+        true => Some(table.buffers(call, sendtype, comm.peer_count())?),
         false => None,
     };
     Ok(collective::scatterv(comm, root, sent, received)?)
@@ -120,8 +123,8 @@ pub fn allgather(
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
     let sent = own(call, send, true)?;
-    let received = equal_blocks(call, receive, comm.size())?;
-    Ok(collective::allgather(comm, sent, received))
+    let received = equal_blocks(call, receive, comm.peer_count())?;
+    Ok(collective::allgather(comm, sent, received)?)
 }
 
 pub fn allgatherv(
@@ -135,8 +138,8 @@ pub fn allgatherv(
 ) -> Outcome<Collective> {
     let sent = own(call, send, true)?;
     let table = BlockTable { position: 4, address: recvbuf, counts: recvcounts, displs };
-    let received = table.buffers(call, recvtype, comm.size())?;
-    Ok(collective::allgatherv(comm, sent, received))
+    let received = table.buffers(call, recvtype, comm.peer_count())?;
+    Ok(collective::allgatherv(comm, sent, received)?)
 }
 
 pub fn alltoall(
@@ -147,10 +150,10 @@ pub fn alltoall(
 ) -> Outcome<Collective> {
     let sent = match send.is_in_place() {
         true => None,
-        false => Some(equal_blocks(call, send, comm.size())?),
+        false => Some(equal_blocks(call, send, comm.peer_count())?),
     };
-    let received = equal_blocks(call, receive, comm.size())?;
-    Ok(collective::alltoall(comm, sent, received))
+    let received = equal_blocks(call, receive, comm.peer_count())?;
+    Ok(collective::alltoall(comm, sent, received)?)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
@@ -170,11 +173,11 @@ pub fn alltoallv(
     let out = BlockTable { position: 1, address, counts: sendcounts, displs: sdispls };
     let sent = match is_in_place(sendbuf) {
         true => None,
-        false => Some(out.buffers(call, sendtype, comm.size())?),
+        false => Some(out.buffers(call, sendtype, comm.peer_count())?),
     };
     let into = BlockTable { position: 5, address: recvbuf, counts: recvcounts, displs: rdispls };
-    let received = into.buffers(call, recvtype, comm.size())?;
-    Ok(collective::alltoallv(comm, sent, received))
+    let received = into.buffers(call, recvtype, comm.peer_count())?;
+    Ok(collective::alltoallv(comm, sent, received)?)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
@@ -194,9 +197,11 @@ pub fn alltoallw(
     let blocks = BlockTable { position: 1, address, counts: sendcounts, displs: sdispls };
     let sent = match is_in_place(sendbuf) {
         true => None,
-        false => Some(TypedBlockTable { blocks, types: sendtypes }.buffers(call, comm.size())?),
+        false => {
+            Some(TypedBlockTable { blocks, types: sendtypes }.buffers(call, comm.peer_count())?)
+        }
     };
     let blocks = BlockTable { position: 5, address: recvbuf, counts: recvcounts, displs: rdispls };
-    let received = TypedBlockTable { blocks, types: recvtypes }.buffers(call, comm.size())?;
-    Ok(collective::alltoallv(comm, sent, received))
+    let received = TypedBlockTable { blocks, types: recvtypes }.buffers(call, comm.peer_count())?;
+    Ok(collective::alltoallv(comm, sent, received)?)
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 use memory::Buffer;
-use mpi::collective::{self, Collective, Reduction};
+use mpi::collective::{self, Collective, Reduction, Root};
 use mpi::operation::Operation;
 
 use super::refuse_in_place;
@@ -82,17 +82,24 @@ pub fn reduce(
     count: usize,
     datatype: TypeArgument,
     op: KnownOperation,
-    root: u32,
+    root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
+    if root == Root::Beside {
+        return Ok(collective::beside_the_root(comm));
+    }
     let datatype = datatype.committed(call)?;
-    let arguments = if comm.rank() == root {
+    let arguments = if root.is_here(comm) && root.involves() {
         reduction(sendbuf, count, recvbuf, count, datatype, &op)?
     } else {
-        refuse_in_place(1, sendbuf)?;
-        let send = Some(elements(1, sendbuf, count, &datatype)?);
+        let (send, receive) = if root.involves() {
+            refuse_in_place(1, sendbuf)?;
+            (Some(elements(1, sendbuf, count, &datatype)?), None)
+        } else {
+            (None, Some(elements(RECEIVE_POSITION, recvbuf, count, &datatype)?))
+        };
         let operation = checked(&op, &datatype)?;
-        Reduction { send, receive: None, datatype: datatype.object, operation }
+        Reduction { send, receive, datatype: datatype.object, operation }
     };
     Ok(collective::reduce(comm, root, count, arguments)?)
 }

@@ -9,6 +9,7 @@ use datatype::{Datatype, Predefined};
 use memory::{Buffer, Scratch};
 
 use super::world::World;
+use crate::collective::Root;
 use crate::collective::movement::{self, EqualBlocks};
 use crate::collective::reduction::{self, Reduction};
 use crate::operation::Operation;
@@ -27,7 +28,8 @@ fn a_contribution_that_is_too_long_is_an_error_at_the_root_only() {
         let datatype = Arc::clone(Datatype::named(Predefined::Byte));
         let receive = || EqualBlocks { buffer: bytes(30), datatype, count: 10 };
         let send = bytes(if rank == 2 { 20 } else { 10 });
-        movement::gather(communicator, 0, Some(send), (rank == 0).then(receive)).unwrap()
+        movement::gather(communicator, Root::Rank(0), Some(send), (rank == 0).then(receive))
+            .unwrap()
     });
     let classes: Vec<_> = outcomes.iter().map(class).collect();
     assert_eq!(classes, [Some(ErrorClass::Truncate), None, None]);
@@ -36,7 +38,8 @@ fn a_contribution_that_is_too_long_is_an_error_at_the_root_only() {
 #[test]
 fn the_own_block_is_checked_like_those_of_others() {
     let outcomes = World::new(1, false).run(|_, communicator| {
-        movement::gatherv(communicator, 0, Some(bytes(9)), Some(vec![bytes(8)])).unwrap()
+        movement::gatherv(communicator, Root::Rank(0), Some(bytes(9)), Some(vec![bytes(8)]))
+            .unwrap()
     });
     assert_eq!(class(&outcomes[0]), Some(ErrorClass::Truncate));
     assert!(outcomes[0].as_ref().unwrap_err().detail.contains('9'));
@@ -45,7 +48,8 @@ fn the_own_block_is_checked_like_those_of_others() {
 #[test]
 fn an_error_on_the_way_down_a_tree_holds_nobody_up() {
     let outcomes = World::new(8, false).run(|rank, communicator| {
-        movement::bcast(communicator, 0, bytes(if rank == 4 { 100 } else { 200 })).unwrap()
+        movement::bcast(communicator, Root::Rank(0), bytes(if rank == 4 { 100 } else { 200 }))
+            .unwrap()
     });
     assert_eq!(class(&outcomes[4]), Some(ErrorClass::Truncate));
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_err()).count(), 1);

@@ -7,6 +7,7 @@ use memory::Buffer;
 use proptest::prelude::*;
 
 use super::world::{Elements, World};
+use crate::collective::Root;
 use crate::collective::movement::{self, EqualBlocks};
 
 /// Ways to lay out pairs of 32-bit integers: 8 bytes of data per element in each.
@@ -142,7 +143,7 @@ proptest! {
             Elements::new(&shape(rank).datatype(), case.count, &content)
         }).collect();
         let outcomes = case.world().run(|rank, communicator| {
-            movement::bcast(communicator, case.root, memories[rank].buffer.clone()).unwrap()
+            movement::bcast(communicator, Root::Rank(case.root), memories[rank].buffer.clone()).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for memory in &memories {
@@ -162,7 +163,7 @@ proptest! {
             let root = case.is_root(rank);
             let send = (!root || !case.in_place).then(|| sent[rank].buffer.clone());
             let receive = root.then(|| case.equal(case.received, &received[rank]));
-            movement::gather(communicator, case.root, send, receive).unwrap()
+            movement::gather(communicator, Root::Rank(case.root), send, receive).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         received[case.root as usize].check(&case.gathered());
@@ -179,7 +180,7 @@ proptest! {
         let outcomes = case.world().run(|rank, communicator| {
             let root = case.is_root(rank);
             let send = (!root || !case.in_place).then(|| sent[rank].buffer.clone());
-            movement::gatherv(communicator, case.root, send, root.then(|| buffers(&received))).unwrap()
+            movement::gatherv(communicator, Root::Rank(case.root), send, root.then(|| buffers(&received))).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for (peer, block) in received.iter().enumerate() {
@@ -200,7 +201,7 @@ proptest! {
             let root = case.is_root(rank);
             let send = root.then(|| case.equal(case.sent, &sent[rank]));
             let receive = (!root || !case.in_place).then(|| received[rank].buffer.clone());
-            movement::scatter(communicator, case.root, send, receive).unwrap()
+            movement::scatter(communicator, Root::Rank(case.root), send, receive).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for rank in case.ranks().filter(|rank| !case.in_place || !case.is_root(*rank)) {
@@ -220,7 +221,7 @@ proptest! {
         let outcomes = case.world().run(|rank, communicator| {
             let root = case.is_root(rank);
             let receive = (!root || !case.in_place).then(|| received[rank].buffer.clone());
-            movement::scatterv(communicator, case.root, root.then(|| buffers(&sent)), receive).unwrap()
+            movement::scatterv(communicator, Root::Rank(case.root), root.then(|| buffers(&sent)), receive).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for rank in case.ranks().filter(|rank| !case.in_place || !case.is_root(*rank)) {
@@ -238,7 +239,7 @@ proptest! {
         });
         let outcomes = case.world().run(|rank, communicator| {
             let send = (!case.in_place).then(|| sent[rank].buffer.clone());
-            movement::allgather(communicator, send, case.equal(case.received, &received[rank]))
+            movement::allgather(communicator, send, case.equal(case.received, &received[rank])).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for received in &received {
@@ -255,7 +256,7 @@ proptest! {
         })).collect();
         let outcomes = case.world().run(|rank, communicator| {
             let send = (!case.in_place).then(|| sent[rank].buffer.clone());
-            movement::allgatherv(communicator, send, buffers(&received[rank]))
+            movement::allgatherv(communicator, send, buffers(&received[rank])).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for received in &received {
@@ -274,7 +275,7 @@ proptest! {
         let received = case.blocks(case.received, outgoing);
         let outcomes = case.world().run(|rank, communicator| {
             let send = (!case.in_place).then(|| case.equal(case.sent, &sent[rank]));
-            movement::alltoall(communicator, send, case.equal(case.received, &received[rank]))
+            movement::alltoall(communicator, send, case.equal(case.received, &received[rank])).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for rank in case.ranks() {
@@ -304,7 +305,7 @@ proptest! {
         let received: Vec<_> = case.ranks().map(incoming).collect();
         let outcomes = case.world().run(|rank, communicator| {
             let send = (!case.in_place).then(|| buffers(&sent[rank]));
-            movement::alltoallv(communicator, send, buffers(&received[rank]))
+            movement::alltoallv(communicator, send, buffers(&received[rank])).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         for (rank, received) in received.iter().enumerate() {
@@ -325,7 +326,7 @@ fn a_large_broadcast_reaches_buffers_with_gaps_in_shares() {
         })
         .collect();
     let outcomes = World::new(9, false).run(|rank, communicator| {
-        movement::bcast(communicator, 3, memories[rank].buffer.clone()).unwrap()
+        movement::bcast(communicator, Root::Rank(3), memories[rank].buffer.clone()).unwrap()
     });
     assert!(outcomes.iter().all(Result::is_ok));
     for memory in &memories {

@@ -9,6 +9,7 @@ use memory::Buffer;
 use proptest::prelude::*;
 
 use super::world::{Elements, World};
+use crate::collective::Root;
 use crate::collective::reduction::{self, Reduction};
 use crate::operation::Operation;
 
@@ -174,7 +175,7 @@ proptest! {
             let root = rank == case.root as usize;
             let send = (!root || !case.in_place).then_some(&sent[rank]);
             let reduction = case.reduction(send, root.then_some(&received[rank]));
-            reduction::reduce(communicator, case.root, case.count, reduction).unwrap()
+            reduction::reduce(communicator, Root::Rank(case.root), case.count, reduction).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         case.check(&received[case.root as usize], 0..=case.last());

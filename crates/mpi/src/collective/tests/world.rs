@@ -15,7 +15,7 @@ use crate::collective::Collective;
 use crate::collective::blocks::{element_room, elements_in};
 use crate::collective::channel::Channel;
 use crate::collective::execution::Execution;
-use crate::communicator::{Communicator, ContextBlock, Contexts, Parts, Purpose};
+use crate::communicator::{Communicator, ContextBlock, Contexts, Parts, Purpose, Spaces};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 
@@ -151,8 +151,10 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
         group: Group::world(size),
         rank,
         remote: None,
-        point_to_point: engine.open_context(block.id(Purpose::PointToPoint), rank),
-        collective: engine.open_context(block.id(Purpose::Collective), rank),
+        spaces: Some(Spaces {
+            point_to_point: engine.open_context(block.id(Purpose::PointToPoint), rank),
+            collective: engine.open_context(block.id(Purpose::Collective), rank),
+        }),
         crowded,
         contexts: Rc::new(Contexts::new(rank)),
         error_handler: Rc::new(ErrorHandler::Return),

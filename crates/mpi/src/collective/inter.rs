@@ -1,0 +1,265 @@
+//! Collective operations on intercommunicators. Their schedules are made anew each time: they are
+//! rare.
+
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, Result};
+use collectives::inter::{self as schedules, InterMember, InterRoot};
+use collectives::{Operands, Schedule};
+use memory::Buffer;
+
+use super::blocks::{Blocks, Memories};
+use super::movement::{EqualBlocks, member};
+use super::reduction::{Reduction, execute};
+use super::{Collective, Execution};
+use crate::communicator::{Communicator, Remote};
+
+/// The root of a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// The process with this rank; on an intercommunicator, of the other side.
+    Rank(u32),
+    /// This process, for the other side of an intercommunicator (`MPI_ROOT`).
+    Here,
+    /// Another process of this side of an intercommunicator: this one takes no part
+    /// (`MPI_PROC_NULL`).
+    Beside,
+}
+
+impl Root {
+    /// Whether this process is it.
+    pub fn is_here(self, communicator: &Communicator) -> bool {
+        match self {
+            Root::Rank(rank) => communicator.remote().is_none() && rank == communicator.rank(),
+            Root::Here => true,
+            Root::Beside => false,
+        }
+    }
+
+    /// Whether this process has data of its own in the operation, other than as the root.
+    pub fn involves(self) -> bool {
+        matches!(self, Root::Rank(_))
+    }
+
+    /// The rank of the root inside an ordinary communicator.
+    pub(super) fn inside(self, communicator: &Communicator) -> Result<u32> {
+        let size = communicator.size();
+        match self {
+            Root::Rank(rank) if rank < size => Ok(rank),
+            Root::Rank(rank) => Err(no_such_root(rank, size)),
+            Root::Here | Root::Beside => {
+                Err(Error::new(ErrorClass::Root, "only on an intercommunicator a root has no rank"))
+            }
+        }
+    }
+
+    fn across(self, remote: &Remote) -> Result<InterRoot> {
+        let size = remote.group.size();
+        match self {
+            Root::Rank(rank) if rank < size => Ok(InterRoot::Remote(rank)),
+            Root::Rank(rank) => Err(no_such_root(rank, size)),
+            Root::Here => Ok(InterRoot::Here),
+            Root::Beside => Ok(InterRoot::Beside),
+        }
+    }
+}
+
+#[cold]
+fn no_such_root(root: u32, size: u32) -> Error {
+    let sentence = format!("the root {root} is not among the {size} processes that can be it");
+    Error::new(ErrorClass::Root, sentence)
+}
+
+/// Fails on an intercommunicator.
+pub(super) fn refuse(communicator: &Communicator) -> Result<()> {
+    match communicator.remote() {
+        None => Ok(()),
+        Some(_) => Err(Error::new(
+            ErrorClass::Comm,
+            "an intercommunicator has no order of all its processes, which this operation needs",
+        )),
+    }
+}
+
+fn inter_member(communicator: &Communicator, remote: &Remote) -> InterMember {
+    InterMember {
+        local: member(communicator),
+        remote_size: remote.group.size(),
+        first_local: remote.first_local,
+    }
+}
+
+/// The part of a process beside the root: none, whatever the operation.
+pub fn beside_the_root(communicator: &Rc<Communicator>) -> Collective {
+    prepare(communicator, Schedule::default(), Blocks::Absent, Blocks::Absent)
+}
+
+pub(super) fn barrier(communicator: &Rc<Communicator>, remote: &Remote) -> Collective {
+    let schedule = schedules::barrier(inter_member(communicator, remote));
+    prepare(communicator, schedule, Blocks::Absent, Blocks::Absent)
+}
+
+pub(super) fn bcast(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    root: Root,
+    buffer: Buffer,
+) -> Result<Collective> {
+    let member = inter_member(communicator, remote);
+    let schedule = schedules::bcast(member, root.across(remote)?, buffer.len());
+    Ok(super::movement::over_bytes(communicator, Rc::new(schedule), buffer, root == Root::Here))
+}
+
+pub(super) fn gather(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    root: Root,
+    send: Option<Buffer>,
+    receive: Option<Blocks>,
+) -> Result<Collective> {
+    let schedule = schedules::gather(inter_member(communicator, remote), root.across(remote)?);
+    let send = send.map_or(Blocks::Absent, Blocks::single);
+    Ok(prepare(communicator, schedule, send, receive.unwrap_or(Blocks::Absent)))
+}
+
+pub(super) fn scatter(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    root: Root,
+    send: Option<Blocks>,
+    receive: Option<Buffer>,
+) -> Result<Collective> {
+    let schedule = schedules::scatter(inter_member(communicator, remote), root.across(remote)?);
+    let receive = receive.map_or(Blocks::Absent, Blocks::single);
+    Ok(prepare(communicator, schedule, send.unwrap_or(Blocks::Absent), receive))
+}
+
+pub(super) fn allgather(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    send: Option<Buffer>,
+    receive: EqualBlocks,
+) -> Result<Collective> {
+    let send = send.ok_or_else(in_place)?;
+    let schedule = schedules::allgather(inter_member(communicator, remote));
+    let unit = send.len();
+    let bytes = unit * schedule.scratch_blocks();
+    let buffer = Buffer::of_scratch(&communicator.cache.scratch(bytes), 0, bytes);
+    let memories = Memories {
+        send: Blocks::single(send),
+        receive: receive.into_blocks(),
+        scratch: Blocks::Bytes { buffer, unit },
+    };
+    Ok(with_memories(communicator, schedule, memories))
+}
+
+pub(super) fn allgatherv(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    send: Option<Buffer>,
+    receive: Vec<Buffer>,
+) -> Result<Collective> {
+    let send = Blocks::single(send.ok_or_else(in_place)?);
+    let schedule = schedules::allgatherv(inter_member(communicator, remote));
+    Ok(prepare(communicator, schedule, send, Blocks::Each(receive)))
+}
+
+pub(super) fn alltoall(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    send: Option<Blocks>,
+    receive: Blocks,
+) -> Result<Collective> {
+    let send = send.ok_or_else(in_place)?;
+    let schedule = schedules::alltoall(inter_member(communicator, remote));
+    Ok(prepare(communicator, schedule, send, receive))
+}
+
+pub(super) fn reduce(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    root: Root,
+    count: usize,
+    reduction: Reduction,
+) -> Result<Collective> {
+    let (member, operands) = (inter_member(communicator, remote), reduction.operands(count));
+    let schedule = schedules::reduce(member, root.across(remote)?, operands);
+    execute(communicator, Rc::new(schedule), reduction)
+}
+
+pub(super) fn allreduce(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    count: usize,
+    reduction: Reduction,
+) -> Result<Collective> {
+    reduction.send.as_ref().ok_or_else(in_place)?;
+    let (member, operands) = (inter_member(communicator, remote), reduction.operands(count));
+    execute(communicator, Rc::new(schedules::allreduce(member, operands)), reduction)
+}
+
+pub(super) fn reduce_scatter(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    counts: &[usize],
+    reduction: Reduction,
+) -> Result<Collective> {
+    reduction.send.as_ref().ok_or_else(in_place)?;
+    let operands: Operands = reduction.operands(counts.iter().sum());
+    let member = inter_member(communicator, remote);
+    let schedule = schedules::reduce_scatter(member, counts, operands);
+    execute(communicator, Rc::new(schedule), reduction)
+}
+
+/// What the leaders say in `own` arrives in `told` on all processes: first what the leader of the
+/// side says whose processes have the first numbers; for purposes of our own.
+pub(crate) fn leaders_tell_all(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    own: Buffer,
+    told: Buffer,
+) -> Collective {
+    let schedule = schedules::leaders_tell_all(inter_member(communicator, remote));
+    let told = Blocks::Bytes { unit: own.len(), buffer: told };
+    prepare(communicator, schedule, Blocks::single(own), told)
+}
+
+/// The packed bytes of each process, arriving in one block each on all processes of the other side;
+/// for purposes of our own.
+pub(crate) fn across_packed(
+    communicator: &Rc<Communicator>,
+    remote: &Remote,
+    own: Buffer,
+    received: Buffer,
+) -> Collective {
+    let schedule = schedules::allgatherv(inter_member(communicator, remote));
+    let receive = Blocks::Bytes { unit: own.len(), buffer: received };
+    prepare(communicator, schedule, Blocks::single(own), receive)
+}
+
+fn prepare(
+    communicator: &Rc<Communicator>,
+    schedule: Schedule,
+    send: Blocks,
+    receive: Blocks,
+) -> Collective {
+    with_memories(communicator, schedule, Memories { send, receive, scratch: Blocks::Absent })
+}
+
+fn with_memories(
+    communicator: &Rc<Communicator>,
+    schedule: Schedule,
+    memories: Memories,
+) -> Collective {
+    let pending = communicator.cache.take_pending();
+    Collective::new(communicator, Execution::new(Rc::new(schedule), memories, pending))
+}
+
+#[cold]
+fn in_place() -> Error {
+    Error::new(
+        ErrorClass::Buffer,
+        "MPI_IN_PLACE has no meaning on an intercommunicator: nobody receives what the own side \
+         contributes",
+    )
+}

@@ -1,0 +1,123 @@
+//! Duplicates of communicators (section 7.4.2 of the MPI standard), made at once or in passing.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Result;
+use memory::{Buffer, Scratch};
+
+use super::creation::Origin;
+use super::{Communicator, ContextBlock};
+use crate::Process;
+use crate::attribute::{Attributes, ObjectName};
+use crate::collective::{self, Collective, Root};
+use crate::info::Info;
+use crate::request::Request;
+
+impl Process {
+    /// `MPI_Comm_dup`: the same groups, copied attributes, no hints. `object` is how the interface
+    /// names the communicator to the copy functions of its attributes.
+    ///
+    /// # Errors
+    /// The code of the first copy function that fails; what [`Process::complete`] may return.
+    pub fn duplicate_communicator(
+        &self,
+        communicator: &Rc<Communicator>,
+        object: ObjectName,
+    ) -> Result<Rc<Communicator>> {
+        let (agreement, told) = self.agreement(communicator);
+        self.complete(agreement)?;
+        let attributes = communicator.attributes().copied(object)?;
+        let copy = self.copy_of(communicator, attributes);
+        copy.open(self.open_spaces(&copy, contexts_in(&told)?));
+        Ok(copy)
+    }
+
+    /// `MPI_Comm_dup_with_info`: as [`Process::duplicate_communicator`], with these hints.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn duplicate_communicator_with_info(
+        &self,
+        communicator: &Rc<Communicator>,
+        object: ObjectName,
+        info: &Info,
+    ) -> Result<Rc<Communicator>> {
+        let copy = self.duplicate_communicator(communicator, object)?;
+        copy.set_info(info);
+        Ok(copy)
+    }
+
+    /// `MPI_Comm_idup`: as [`Process::duplicate_communicator`], but the duplicate is ready only when
+    /// the request is complete. Attributes are those of the call.
+    ///
+    /// # Errors
+    /// The code of the first copy function that fails; the others get their duplicates.
+    pub fn begin_duplicate(
+        &self,
+        communicator: &Rc<Communicator>,
+        object: ObjectName,
+    ) -> Result<(Rc<Communicator>, Request)> {
+        let (agreement, told) = self.agreement(communicator);
+        let attributes = match communicator.attributes().copied(object) {
+            Ok(attributes) => attributes,
+            Err(error) => {
+                self.begin(agreement);
+                return Err(error);
+            }
+        };
+        let copy = self.copy_of(communicator, attributes);
+        let made = Rc::clone(&copy);
+        let agreement = agreement.finally(Box::new(move |process| {
+            made.open(process.open_spaces(&made, contexts_in(&told)?));
+            Ok(())
+        }));
+        Ok((copy, self.begin(agreement)))
+    }
+
+    /// A duplicate that is not ready.
+    fn copy_of(&self, communicator: &Rc<Communicator>, attributes: Attributes) -> Rc<Communicator> {
+        let (group, remote) = (Rc::clone(communicator.group()), communicator.remote().cloned());
+        let copy = self.build_closed(group, remote, Origin::of(communicator, attributes));
+        copy.share_topology(communicator);
+        copy
+    }
+
+    /// The exchange in which all processes hear of contexts for another communicator with the same
+    /// processes, and where it leaves them.
+    pub(super) fn agreement(&self, communicator: &Rc<Communicator>) -> (Collective, Buffer) {
+        let leads = communicator.rank() == 0;
+        let own = packed(ContextBlock::BYTES);
+        if leads {
+            own.write(0, &self.contexts().take().to_bytes());
+        }
+        match communicator.remote() {
+            None => {
+                let exchange = collective::bcast(communicator, Root::Rank(0), own.clone());
+                (exchange.expect("there is a rank 0"), own)
+            }
+            Some(remote) => {
+                // Those of the side that comes first in the numbers come first.
+                let told = packed(2 * ContextBlock::BYTES);
+                let exchange =
+                    collective::leaders_tell_all(communicator, remote, own, told.clone());
+                (exchange, told)
+            }
+        }
+    }
+}
+
+/// The contexts that an agreement left in `told`.
+///
+/// # Errors
+/// `NoSpace` if whoever named them has none left.
+pub(super) fn contexts_in(told: &Buffer) -> Result<ContextBlock> {
+    let mut bytes = [0; ContextBlock::BYTES];
+    told.read(0, &mut bytes);
+    ContextBlock::from_bytes(bytes).checked()
+}
+
+/// Memory for a message of our own.
+pub(super) fn packed(bytes: usize) -> Buffer {
+    Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+}

@@ -1,0 +1,231 @@
+//! How intercommunicators come to be, and become ordinary ones (section 7.6.2 of the MPI standard).
+
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, GateId, Result};
+
+use super::creation::Origin;
+use super::duplication::packed;
+use super::{Communicator, ContextBlock, Remote};
+use crate::Process;
+use crate::attribute::Attributes;
+use crate::collective::{self, Root};
+use crate::group::Group;
+use crate::point_to_point::{Destination, SendMode, Source};
+use crate::request::Request;
+
+/// How the leader of one side reaches that of the other one.
+#[derive(Clone, Copy, Debug)]
+pub struct Bridge<'a> {
+    /// A communicator that both are in.
+    pub communicator: &'a Rc<Communicator>,
+    /// The other leader's rank in it.
+    pub remote_leader: u32,
+    /// The tag of what they tell each other.
+    pub tag: i32,
+}
+
+/// What one side tells the other one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Side {
+    candidate: ContextBlock,
+    crowded: bool,
+    /// Ranks in the job, by rank in the group.
+    processes: Vec<u32>,
+}
+
+impl Process {
+    /// `MPI_Intercomm_create`: the processes of `local` on this side, and on the other one those
+    /// of the communicator that its leader gives. Only the leader needs a bridge.
+    ///
+    /// # Errors
+    /// `Rank` if there is no such leader, `Comm` if the sides have a process in common: on all
+    /// processes of this side.
+    pub fn create_intercommunicator(
+        &self,
+        local: &Rc<Communicator>,
+        local_leader: u32,
+        bridge: Option<Bridge<'_>>,
+    ) -> Result<Rc<Communicator>> {
+        let own = Side {
+            candidate: self.contexts().take(),
+            crowded: local.crowded(),
+            processes: local.group().gates().map(|gate| gate.0).collect(),
+        };
+        let told = match bridge {
+            Some(bridge) if local.rank() == local_leader => self.meet(bridge, &own),
+            _ => Ok(own.clone()),
+        };
+        let failure = told.as_ref().err().cloned();
+        let sides = self.spread_sides(local, local_leader, told.ok().map(|other| (own, other)));
+        match failure {
+            Some(error) => Err(error),
+            None => self.join_sides(local, sides?),
+        }
+    }
+
+    /// The leaders tell each other of their sides.
+    fn meet(&self, bridge: Bridge<'_>, own: &Side) -> Result<Side> {
+        bridge.communicator.checked_gate(bridge.remote_leader)?;
+        let mut lengths = [0; 4];
+        let bytes = own.to_bytes();
+        self.swap(bridge, &(bytes.len() as u32).to_le_bytes(), &mut lengths)?;
+        let mut others = vec![0; u32::from_le_bytes(lengths) as usize];
+        self.swap(bridge, &bytes, &mut others)?;
+        let other = Side::from_bytes(&others)?;
+        match other.processes.iter().find(|process| own.processes.contains(process)) {
+            None => Ok(other),
+            Some(process) => Err(Error::new(
+                ErrorClass::Comm,
+                format!("the process with rank {process} in MPI_COMM_WORLD is on both sides"),
+            )),
+        }
+    }
+
+    fn swap(&self, bridge: Bridge<'_>, own: &[u8], others: &mut [u8]) -> Result<()> {
+        let Bridge { communicator, remote_leader, tag } = bridge;
+        let (sent, received) = (packed(own.len()), packed(others.len()));
+        sent.write(0, own);
+        let from = Source::Rank(remote_leader);
+        let to = Destination::Rank(remote_leader);
+        let mut requests = [
+            self.ireceive(communicator, from, Some(tag), received.clone())?,
+            self.isend(communicator, SendMode::Standard, to, tag, sent)?,
+        ];
+        let error = self.wait_all(&mut requests);
+        received.read(0, others);
+        error.map_or(Ok(()), Err)
+    }
+
+    fn wait_all(&self, requests: &mut [Request]) -> Option<Error> {
+        let errors = requests.iter_mut().filter_map(|request| self.wait(request).error);
+        errors.map(|error| *error).next()
+    }
+
+    /// The leader tells all processes of its own side of both sides; nothing if it failed.
+    fn spread_sides(
+        &self,
+        local: &Rc<Communicator>,
+        leader: u32,
+        sides: Option<(Side, Side)>,
+    ) -> Result<(Side, Side)> {
+        let leads = local.rank() == leader;
+        let bytes = match &sides {
+            Some((_, other)) if leads => other.to_bytes(),
+            _ => Vec::new(),
+        };
+        let header = packed(4 + ContextBlock::BYTES);
+        if let (true, Some((own, _))) = (leads, &sides) {
+            header.write(0, &(bytes.len() as u32).to_le_bytes());
+            header.write(4, &own.candidate.to_bytes());
+        }
+        self.complete(collective::bcast(local, Root::Rank(leader), header.clone())?)?;
+        let (mut length, mut candidate) = ([0; 4], [0; ContextBlock::BYTES]);
+        header.read(0, &mut length);
+        header.read(4, &mut candidate);
+        let length = u32::from_le_bytes(length) as usize;
+        let body = packed(length);
+        body.write(0, &bytes);
+        self.complete(collective::bcast(local, Root::Rank(leader), body.clone())?)?;
+        let mut bytes = vec![0; length];
+        body.read(0, &mut bytes);
+        match sides {
+            Some((own, _)) if length > 0 => {
+                let candidate = ContextBlock::from_bytes(candidate);
+                Ok((Side { candidate, ..own }, Side::from_bytes(&bytes)?))
+            }
+            _ => Err(Error::new(
+                ErrorClass::Other,
+                format!("the local leader, rank {leader}, could not agree with the remote one"),
+            )),
+        }
+    }
+
+    fn join_sides(
+        &self,
+        local: &Rc<Communicator>,
+        (own, other): (Side, Side),
+    ) -> Result<Rc<Communicator>> {
+        let comes_first = own.processes < other.processes;
+        let named = if comes_first { own.candidate } else { other.candidate };
+        let others: Vec<GateId> = other.processes.into_iter().map(GateId).collect();
+        let origin = Origin {
+            crowded: own.crowded || other.crowded,
+            error_handler: local.error_handler(),
+            attributes: Attributes::default(),
+        };
+        let remote = Remote::beside(local.group(), Group::of(&others), comes_first);
+        Ok(self.build(named.checked()?, Rc::clone(local.group()), Some(remote), origin))
+    }
+
+    /// `MPI_Intercomm_merge`: an ordinary communicator of both sides. The side that says `high`
+    /// comes last; if both say the same, the order is any.
+    ///
+    /// # Errors
+    /// `Comm` if it is no intercommunicator; what [`Process::complete`] may return.
+    pub fn merge_intercommunicator(
+        &self,
+        communicator: &Rc<Communicator>,
+        high: bool,
+    ) -> Result<Rc<Communicator>> {
+        let Some(remote) = communicator.remote() else {
+            let what = "is not an intercommunicator, so there is nothing to merge";
+            return Err(Error::new(ErrorClass::Comm, what));
+        };
+        let own = packed(ContextBlock::BYTES + 1);
+        if communicator.rank() == 0 {
+            own.write(0, &self.contexts().take().to_bytes());
+            own.write(ContextBlock::BYTES, &[u8::from(high)]);
+        }
+        let told = packed(2 * own.len());
+        self.complete(collective::leaders_tell_all(communicator, remote, own, told.clone()))?;
+        let block = super::duplication::contexts_in(&told)?;
+        let high_of = |side: usize| {
+            let mut byte = [0];
+            told.read(side * (ContextBlock::BYTES + 1) + ContextBlock::BYTES, &mut byte);
+            byte[0] != 0
+        };
+        // Everyone already stands in the order in which the first side comes first.
+        let turned = high_of(0) && !high_of(1);
+        let everyone: Vec<GateId> = remote.everyone.gates().collect();
+        let first_side =
+            if remote.first_local == 0 { communicator.size() } else { remote.first_local };
+        let (first, second) = everyone.split_at(first_side as usize);
+        let order = if turned { [second, first].concat() } else { everyone };
+        Ok(self.derive(communicator, block, Group::of(&order), None, Attributes::default()))
+    }
+}
+
+impl Remote {
+    /// The other side of an intercommunicator, which comes after the own one in the numbers if
+    /// that `comes_first`.
+    pub(super) fn beside(own: &Rc<Group>, group: Rc<Group>, comes_first: bool) -> Self {
+        let (first, second) = if comes_first { (own, &group) } else { (&group, own) };
+        let everyone: Vec<GateId> = first.gates().chain(second.gates()).collect();
+        let first_local = if comes_first { 0 } else { group.size() };
+        Self { everyone: Group::of(&everyone), first_local, group }
+    }
+}
+
+impl Side {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.candidate.to_bytes().to_vec();
+        bytes.push(u8::from(self.crowded));
+        bytes.extend(self.processes.iter().flat_map(|process| process.to_le_bytes()));
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let Some((block, [crowded, rest @ ..])) = bytes.split_first_chunk() else {
+            let what = "the remote leader told something else than its processes: is it in \
+                        MPI_Intercomm_create with the same tag?";
+            return Err(Error::new(ErrorClass::Other, what));
+        };
+        let (processes, _) = rest.as_chunks::<4>();
+        Ok(Self {
+            candidate: ContextBlock::from_bytes(*block),
+            crowded: *crowded != 0,
+            processes: processes.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+        })
+    }
+}
