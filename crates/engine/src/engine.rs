@@ -1,11 +1,13 @@
 //! The engine's state and its commands.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
-use base::{ContextId, GateId, RailId, RailProfile, RemoteMemory};
+use base::{ContextId, GateId, RailId, RailProfile, RemoteMemory, limits};
 use memory::Buffer;
 use wire::Records;
 
+use crate::counters::{Counters, Observer};
 use crate::flow::{ContextSlot, InFlow, OutFlow};
 use crate::gate::{Chunk, Gate, eager_cost};
 use crate::matching::{Matching, Selector};
@@ -100,6 +102,8 @@ pub struct Engine {
     pub(crate) plan: Plan,
     /// The number of each flow's first message.
     pub(crate) first_sequence: u32,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
 /// A record that cannot be delivered yet, with the peer that sent it.
@@ -139,7 +143,16 @@ impl Engine {
             strategy,
             plan: Plan::default(),
             first_sequence: 0,
+            counters: Arc::default(),
+            observer: None,
         }
+    }
+
+    /// Counts in `counters` from now on, and lets `observer` hear what is told one by one; to be
+    /// called before anything else.
+    pub fn instrument(&mut self, counters: Arc<Counters>, observer: Arc<dyn Observer>) {
+        self.counters = counters;
+        self.observer = Some(observer);
     }
 
     /// Counts the messages of each flow from `first` on instead of 0, in contexts opened later; all
@@ -181,6 +194,7 @@ impl Engine {
             first_sequence: self.first_sequence,
         };
         let slot = ContextSlot(self.contexts.insert(context).index);
+        self.counters.contexts.rise(1);
         self.contexts_by_id.insert(id, slot);
         self.adopt_orphans(id);
         slot
@@ -199,12 +213,13 @@ impl Engine {
             return;
         }
         for index in context.matching.arrived(&self.unexpected) {
-            let message = self.unexpected.remove(index);
+            let message = self.forget_unexpected(index);
             if let Content::Eager { data, .. } = message.content {
-                self.owe_credit(message.gate, data.len());
+                self.take_eager(message.gate, data.len());
             }
         }
         let context = self.contexts.remove(slot.0);
+        self.counters.contexts.fall(1);
         self.contexts_by_id.remove(&context.matching.id);
         for flow in context.in_flows.into_values() {
             let InFlow { gate, early, .. } = self.in_flows.remove(flow);
@@ -232,6 +247,9 @@ impl Engine {
         let id = self.requests.insert(request);
         let eager = self.take_credit(gate, length);
         let chunk = if eager { Chunk::Eager(id.0.index) } else { Chunk::Announce(id.0.index) };
+        if !eager {
+            self.count_announced(gate, length);
+        }
         self.push_chunk(gate, chunk);
         id
     }
@@ -362,6 +380,32 @@ impl Engine {
         (gate.credit, gate.owed)
     }
 
+    /// How many receives wait for their message; takes time in proportion to the requests.
+    pub fn posted_receives(&self) -> usize {
+        self.requests.iter().filter(|request| request.state == State::Posted).count()
+    }
+
+    /// Bytes of eager messages sent, and received or dropped, since the start. Worked out of the
+    /// credit, so that no message pays for being counted.
+    pub fn eager_bytes(&self) -> (u64, u64) {
+        let cost = |messages: u64| messages * limits::EAGER_MESSAGE_COST as u64;
+        let taken: usize =
+            self.gates.iter().map(|gate| limits::EAGER_CREDIT_BYTES - gate.credit).sum();
+        let owed: usize = self.gates.iter().map(|gate| gate.owed).sum();
+        let sent = taken as u64 + self.counters.credit_returned.value();
+        let received = owed as u64 + self.counters.credit_reported.value();
+        (sent - cost(self.counters.eager_sent()), received - cost(self.counters.eager_received()))
+    }
+
+    #[cold]
+    fn count_announced(&mut self, gate: GateId, length: usize) {
+        self.counters.announced.add(1);
+        self.counters.announced_bytes.add(length as u64);
+        if length <= self.gates[gate.0 as usize].eager_bytes_max {
+            self.counters.credit_stalls.add(1);
+        }
+    }
+
     fn find_incoming(
         &self,
         context: ContextSlot,
@@ -399,6 +443,7 @@ impl Engine {
         let eager = length <= gate.eager_bytes_max && cost <= gate.credit;
         if eager {
             gate.credit -= cost;
+            self.counters.eager_queued.add(1);
         }
         eager
     }
@@ -407,6 +452,7 @@ impl Engine {
     pub(crate) fn push_chunk(&mut self, gate: GateId, chunk: Chunk) {
         let state = &mut self.gates[gate.0 as usize];
         state.outbox.push_back(chunk);
+        self.counters.outbox.rise(1);
         if !state.listed {
             state.listed = true;
             self.gates_with_work.push_back(gate);

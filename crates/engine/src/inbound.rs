@@ -3,7 +3,7 @@
 use base::{ContextId, GateId, RemoteMemory, limits};
 use wire::{Envelope, FlowLabel, LoneMessage, Malformed, Record, Records};
 
-use crate::engine::{Engine, Fetch, Orphan};
+use crate::engine::{Engine, Fetch, Incoming, Orphan};
 use crate::flow::{ContextSlot, InFlow};
 use crate::gate::{Chunk, eager_cost};
 use crate::list::Links;
@@ -61,11 +61,13 @@ impl Engine {
         receive.met(gate, source, tag);
         receive.take_whole(payload);
         self.complete(index);
+        self.counters.lone_received.add(1);
         self.owe_credit(gate, payload.len());
         true
     }
 
     fn handle_records(&mut self, gate: GateId, packet: &[u8]) -> Result<(), Malformed> {
+        self.counters.packets_parsed.add(1);
         for record in Records::new(packet) {
             self.handle_record(gate, record?)?;
         }
@@ -82,6 +84,8 @@ impl Engine {
         let (gate, remote, wanted) = (receive.gate, receive.remote, receive.wanted());
         let index = request.0.index;
         self.requests[index].bytes = wanted;
+        self.counters.fetched.add(1);
+        self.counters.fetched_bytes.add(wanted);
         self.complete(index);
         self.push_control(gate, Record::Finished { request: remote });
     }
@@ -118,6 +122,7 @@ impl Engine {
             FlowLabel::New { context, source } => match self.new_flow(gate, context, source) {
                 Some(flow) => flow,
                 None => {
+                    self.counters.orphans.add(1);
                     self.orphans.entry(context).or_default().push((gate, owned(&record)));
                     return Ok(());
                 }
@@ -125,6 +130,7 @@ impl Engine {
         };
         let state = &mut self.in_flows[flow];
         if state.sequence != envelope.sequence {
+            self.counters.overtakers.add(1);
             state.early.push((envelope.sequence, owned(&record)));
             return Ok(());
         }
@@ -191,7 +197,7 @@ impl Engine {
     /// What an eager message took from the sender's credit comes back to it.
     pub(crate) fn drop_unreceived(&mut self, gate: GateId, record: &Record<'_>) {
         if let Record::Message { payload, .. } = record {
-            self.owe_credit(gate, payload.len());
+            self.take_eager(gate, payload.len());
         }
     }
 
@@ -237,7 +243,7 @@ impl Engine {
             Body::Eager { data, synchronous } => {
                 receive.take_whole(data);
                 self.complete(index);
-                self.owe_credit(arrival.gate, data.len());
+                self.take_eager(arrival.gate, data.len());
                 if let Some(request) = synchronous {
                     self.push_control(arrival.gate, Record::Finished { request });
                 }
@@ -246,6 +252,7 @@ impl Engine {
                 receive.expected = length;
                 receive.remote = request;
                 receive.state = State::Filling;
+                self.counters.announced_received.add(1);
                 self.start_filling(index, memory);
             }
         }
@@ -280,6 +287,7 @@ impl Engine {
         let receive = &self.requests[index];
         let Some(send) = self.requests.named(receive.remote, &[State::Announced]) else { return };
         let copied = self.requests[send].buffer.copy_to(&receive.buffer);
+        self.counters.copied_locally.add(1);
         self.requests[index].bytes = copied as u64;
         self.requests[send].bytes = self.requests[send].buffer.len() as u64;
         self.complete(index);
@@ -299,14 +307,29 @@ impl Engine {
         };
         let (arrival, bin) = (Links::NONE, Links::NONE);
         let message = Unexpected { gate, context, source, tag, length, content, arrival, bin };
+        self.counters.unexpected_total.add(1);
+        self.counters.unexpected.rise(1);
+        self.counters.unexpected_bytes.rise(message.held_bytes());
+        if let Some(observer) = &self.observer {
+            let id = self.contexts[context.0].matching.id;
+            observer.message_unexpected(id, &Incoming { source, tag, bytes: length });
+        }
         let index = self.unexpected.insert(message).index;
         self.contexts[context.0].matching.arrive(&mut self.unexpected, index);
+    }
+
+    /// Takes an unexpected message, which matching has let go of, out of the store.
+    pub(crate) fn forget_unexpected(&mut self, index: u32) -> Unexpected {
+        let message = self.unexpected.remove(index);
+        self.counters.unexpected.fall(1);
+        self.counters.unexpected_bytes.fall(message.held_bytes());
+        message
     }
 
     /// Gives an unexpected message, which matching has let go of, to a receive.
     pub(crate) fn deliver_unexpected(&mut self, message: u32, receive: u32) {
         let Unexpected { gate, context, source, tag, length, content, .. } =
-            self.unexpected.remove(message);
+            self.forget_unexpected(message);
         let body = match &content {
             Content::Eager { data, synchronous } => Body::Eager { data, synchronous: *synchronous },
             Content::Announced { request, memory } => {
@@ -316,6 +339,12 @@ impl Engine {
         self.fill(receive, &Arrival { gate, context, source, tag, body });
     }
 
+    /// Counts an eager message that was no lone one, and notes that its data was made use of.
+    pub(crate) fn take_eager(&mut self, gate: GateId, length: usize) {
+        self.counters.eager_received.add(1);
+        self.owe_credit(gate, length);
+    }
+
     /// Notes that eager data of `gate` was made use of, and tells it now and then.
     #[inline]
     pub(crate) fn owe_credit(&mut self, gate: GateId, length: usize) {
@@ -323,6 +352,7 @@ impl Engine {
         state.owed += eager_cost(length);
         if state.owed >= limits::EAGER_CREDIT_BYTES / 2 {
             let bytes = std::mem::take(&mut state.owed) as u32;
+            self.counters.credit_reported.add(u64::from(bytes));
             self.push_control(gate, Record::Credit { bytes });
         }
     }
@@ -344,7 +374,9 @@ impl Engine {
             }
             Record::Credit { bytes } => {
                 let state = &mut self.gates[gate.0 as usize];
-                state.credit = limits::EAGER_CREDIT_BYTES.min(state.credit + bytes as usize);
+                let credit = limits::EAGER_CREDIT_BYTES.min(state.credit + bytes as usize);
+                self.counters.credit_returned.add((credit - state.credit) as u64);
+                state.credit = credit;
             }
             Record::Flow { context, rank, number } => self.note_flow(context, rank, number),
             Record::Cancel { request } => match self.context_of_orphan(gate, request) {
@@ -410,7 +442,9 @@ impl Engine {
         }
         receive.buffer.write(offset as usize, payload);
         receive.bytes += payload.len() as u64;
+        self.counters.streamed_bytes.add(payload.len() as u64);
         if receive.bytes == wanted {
+            self.counters.streamed.add(1);
             self.complete(index);
         }
         Ok(())
@@ -456,8 +490,8 @@ impl Engine {
         });
         if let Some((index, context)) = found {
             self.contexts[context.0].matching.take_arrived(&mut self.unexpected, index);
-            if let Content::Eager { data, .. } = self.unexpected.remove(index).content {
-                self.owe_credit(gate, data.len());
+            if let Content::Eager { data, .. } = self.forget_unexpected(index).content {
+                self.take_eager(gate, data.len());
             }
         }
         let withdrawn = found.is_some();

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod counters;
 mod engine;
 mod flow;
 mod gate;
@@ -23,6 +24,7 @@ pub mod strategy;
 pub mod tactic;
 mod unexpected;
 
+pub use counters::{Counter, Counters, Level, Observer};
 pub use engine::{Engine, Fetch, Incoming, Receive, Send};
 pub use flow::ContextSlot;
 pub use outbound::{ShortPacket, StreamPacket};

@@ -86,6 +86,7 @@ impl Engine {
         let (flow_number, sequence) = (flow.number, flow.sequence);
         let posted = post(ShortPacket { flow: flow_number, sequence, tag, length, buffer });
         if posted {
+            self.counters.short_cuts.add(1);
             flow.take_sequence();
             gate.credit -= eager_cost(length);
         }
@@ -114,9 +115,11 @@ impl Engine {
         let (offset, buffer) = (request.bytes, &request.buffer);
         let posted = post(StreamPacket { receiver, offset, length, buffer });
         if posted {
+            self.counters.parts_sent.add(1);
             request.bytes += length as u64;
             if request.bytes == request.expected {
                 state.outbox.pop_front();
+                self.counters.outbox.fall(1);
                 self.end_stream(index);
                 self.unlist_if_empty(gate);
             }
@@ -164,6 +167,8 @@ impl Engine {
             at += self.write_chunk(chunk, entry.payload, &mut out[at..]);
         }
         assert_eq!(at, out.len(), "the packet is as long as planned");
+        self.counters.packets_planned.add(1);
+        self.counters.outbox.fall(plan.entries.len() as u64);
         // Rising order: those removed before shift the rest by one each.
         for (removed, entry) in plan.entries.iter().enumerate() {
             let outbox = &mut self.gates[gate.0 as usize].outbox;

@@ -254,6 +254,10 @@ impl Requests {
         }
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Request> {
+        self.slab.iter().map(|(_, request)| request)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
     }

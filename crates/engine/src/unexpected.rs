@@ -38,6 +38,16 @@ pub(crate) const BY_ARRIVAL: usize = 0;
 /// The list of those whose source and tag fall in the same bin.
 pub(crate) const BY_BIN: usize = 1;
 
+impl Unexpected {
+    /// Bytes of data that it holds here.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        match &self.content {
+            Content::Eager { data, .. } => data.len() as u64,
+            Content::Announced { .. } => 0,
+        }
+    }
+}
+
 impl Chain<BY_ARRIVAL> for Unexpected {
     fn links(&mut self) -> &mut Links {
         &mut self.arrival

@@ -1,0 +1,163 @@
+//! What an engine counts of itself, for tools.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::ContextId;
+
+use crate::engine::Incoming;
+
+/// A number that only the engine's own thread changes, and that any thread may read at any time.
+///
+/// Changing it is a plain load, addition and store: no locked instruction.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+/// How much of something there is, and the most that there was.
+#[derive(Debug, Default)]
+pub struct Level {
+    now: Counter,
+    highest: Counter,
+}
+
+/// What an engine counts. The short cuts of messages cost one addition each.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Messages sent by the short cut, each in a packet of its own.
+    pub short_cuts: Counter,
+    /// Eager messages that went through an outbox.
+    pub eager_queued: Counter,
+    /// Messages announced instead of sent at once.
+    pub announced: Counter,
+    /// Bytes of announced messages.
+    pub announced_bytes: Counter,
+    /// Short messages that were announced because there was no credit.
+    pub credit_stalls: Counter,
+    /// Packets that a strategy planned.
+    pub packets_planned: Counter,
+    /// Packets with nothing but the next part of a large message.
+    pub parts_sent: Counter,
+    /// Packets that held one short message for a posted receive.
+    pub lone_received: Counter,
+    /// Packets that were taken apart record by record.
+    pub packets_parsed: Counter,
+    /// Eager messages received, or dropped, that were no lone ones.
+    pub eager_received: Counter,
+    /// Announced messages that met their receive.
+    pub announced_received: Counter,
+    /// Messages fetched out of the sender's memory.
+    pub fetched: Counter,
+    /// Bytes of these.
+    pub fetched_bytes: Counter,
+    /// Messages received in parts.
+    pub streamed: Counter,
+    /// Bytes of these.
+    pub streamed_bytes: Counter,
+    /// Large messages of the process to itself, copied without any packet.
+    pub copied_locally: Counter,
+    /// Messages that arrived before their receive was posted.
+    pub unexpected_total: Counter,
+    /// Messages here whose receive is not posted yet.
+    pub unexpected: Level,
+    /// Bytes of data that these hold.
+    pub unexpected_bytes: Level,
+    /// Messages that overtook others of their flow.
+    pub overtakers: Counter,
+    /// Records that came before their context was opened here.
+    pub orphans: Counter,
+    /// Open contexts.
+    pub contexts: Level,
+    /// Chunks in all outboxes.
+    pub outbox: Level,
+    /// Eager bytes that receivers reported to have made use of, with the cost of each message.
+    pub(crate) credit_returned: Counter,
+    /// The same in the other direction.
+    pub(crate) credit_reported: Counter,
+}
+
+/// Hears of what is rare enough to be told one by one.
+pub trait Observer: fmt::Debug + Send + Sync {
+    /// A message arrived in a context before its receive was posted.
+    fn message_unexpected(&self, context: ContextId, message: &Incoming);
+}
+
+impl Counter {
+    /// Adds. Only one thread may change the number.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        self.0.store(self.value().wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    /// The number.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Level {
+    /// There is more. Only one thread may change the level.
+    #[inline]
+    pub fn rise(&self, amount: u64) {
+        self.now.add(amount);
+        if self.now.value() > self.highest.value() {
+            self.highest.0.store(self.now.value(), Ordering::Relaxed);
+        }
+    }
+
+    /// There is less. Only one thread may change the level.
+    #[inline]
+    pub fn fall(&self, amount: u64) {
+        self.now.add(amount.wrapping_neg());
+    }
+
+    /// How much there is.
+    pub fn now(&self) -> u64 {
+        self.now.value()
+    }
+
+    /// The most that there was since the last call, which begins the next watch. Any thread may
+    /// call it; a rise at the same moment may be counted to either watch.
+    pub fn take_highest(&self) -> u64 {
+        self.highest.0.swap(self.now(), Ordering::Relaxed)
+    }
+}
+
+impl Counters {
+    /// Eager messages sent.
+    pub fn eager_sent(&self) -> u64 {
+        self.short_cuts.value() + self.eager_queued.value()
+    }
+
+    /// Eager messages received.
+    pub fn eager_received(&self) -> u64 {
+        self.lone_received.value() + self.eager_received.value()
+    }
+
+    /// Packets handed to rails.
+    pub fn packets_sent(&self) -> u64 {
+        self.short_cuts.value() + self.packets_planned.value() + self.parts_sent.value()
+    }
+
+    /// Packets taken from rails.
+    pub fn packets_received(&self) -> u64 {
+        self.lone_received.value() + self.packets_parsed.value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_begins_at_the_level_of_that_moment() {
+        let level = Level::default();
+        level.rise(5);
+        level.fall(3);
+        assert_eq!((level.now(), level.take_highest()), (2, 5));
+        assert_eq!(level.take_highest(), 2);
+        level.rise(1);
+        level.fall(3);
+        assert_eq!((level.now(), level.take_highest(), level.take_highest()), (0, 3, 0));
+    }
+}

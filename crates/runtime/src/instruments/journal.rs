@@ -1,0 +1,232 @@
+//! The journal: what happens seldom enough to be noted one by one, for tools that watch.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use base::ContextId;
+use engine::{Incoming, Observer};
+
+use super::{Audience, Category};
+
+/// A kind of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A message arrived before its receive was posted.
+    MessageUnexpected,
+    /// The other way of copying became the faster one.
+    CopyingChanged,
+    /// The process slept, and woke again.
+    Slept,
+    /// A message space was opened.
+    ContextOpened,
+    /// A message space was closed.
+    ContextClosed,
+    /// A peer was connected.
+    PeerConnected,
+}
+
+/// What tools are told of a kind of event.
+#[derive(Clone, Copy, Debug)]
+pub struct EventType {
+    /// The kind.
+    pub kind: Kind,
+    /// The name for tools.
+    pub name: &'static str,
+    /// What it belongs to.
+    pub category: Category,
+    /// To whom it is of use.
+    pub audience: Audience,
+    /// What happened, for people.
+    pub help: &'static str,
+    /// What the numbers are that come with an event.
+    pub elements: &'static [&'static str],
+}
+
+/// The events.
+pub const EVENTS: &[EventType] = &[
+    EventType {
+        kind: Kind::MessageUnexpected,
+        name: "message_unexpected",
+        category: Category::Matching,
+        audience: Audience::User,
+        help: "a message arrived before its receive was posted",
+        elements: &["context", "source", "tag", "bytes"],
+    },
+    EventType {
+        kind: Kind::CopyingChanged,
+        name: "copying_changed",
+        category: Category::Copying,
+        audience: Audience::Tuner,
+        help: "for messages of about this many bytes the other way of copying is faster now: 0 for \
+               fetching, 1 for streaming",
+        elements: &["bytes", "way"],
+    },
+    EventType {
+        kind: Kind::Slept,
+        name: "slept",
+        category: Category::Waiting,
+        audience: Audience::User,
+        help: "the process slept for so many nanoseconds, and woke",
+        elements: &["nanoseconds"],
+    },
+    EventType {
+        kind: Kind::ContextOpened,
+        name: "context_opened",
+        category: Category::Matching,
+        audience: Audience::Tuner,
+        help: "a message space was opened: a communicator came to be",
+        elements: &["context", "rank"],
+    },
+    EventType {
+        kind: Kind::ContextClosed,
+        name: "context_closed",
+        category: Category::Matching,
+        audience: Audience::Tuner,
+        help: "a message space was closed: a communicator is gone",
+        elements: &["context"],
+    },
+    EventType {
+        kind: Kind::PeerConnected,
+        name: "peer_connected",
+        category: Category::Messages,
+        audience: Audience::Tuner,
+        help: "a peer was connected; whether its memory can be fetched",
+        elements: &["rank", "fetches"],
+    },
+];
+
+/// The most elements that an event has.
+pub const ELEMENTS_MAX: usize = 4;
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    /// What happened.
+    pub kind: Kind,
+    /// When, in nanoseconds of [`Journal::now`].
+    pub at: i64,
+    /// The numbers that come with it; the rest is 0.
+    pub elements: [i64; ELEMENTS_MAX],
+}
+
+/// Events that were noted and not yet told.
+#[derive(Debug)]
+pub struct Journal {
+    /// One bit for each kind that somebody watches.
+    watched: AtomicU32,
+    pending: Mutex<VecDeque<Occurrence>>,
+    dropped: [AtomicU64; EVENTS.len()],
+    origin: Instant,
+}
+
+/// How many events are kept until they are told; later ones are dropped.
+const PENDING_MAX: usize = 1024;
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self {
+            watched: AtomicU32::new(0),
+            pending: Mutex::default(),
+            dropped: Default::default(),
+            origin: Instant::now(),
+        }
+    }
+}
+
+impl Kind {
+    /// The position in [`EVENTS`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Journal {
+    /// Notes an event, if somebody watches; not for the way of every message.
+    pub fn note(&self, kind: Kind, elements: &[i64]) {
+        if self.watched.load(Ordering::Relaxed) & 1 << kind.index() == 0 {
+            return;
+        }
+        let mut pending = self.pending();
+        if pending.len() >= PENDING_MAX {
+            self.dropped[kind.index()].fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let mut all = [0; ELEMENTS_MAX];
+        all[..elements.len()].copy_from_slice(elements);
+        pending.push_back(Occurrence { kind, at: self.now(), elements: all });
+    }
+
+    /// Which kinds are watched from now on, one bit each, in the order of [`EVENTS`].
+    pub fn watch(&self, kinds: u32) {
+        self.watched.store(kinds, Ordering::Relaxed);
+    }
+
+    /// The oldest event that was not told yet.
+    pub fn take(&self) -> Option<Occurrence> {
+        self.pending().pop_front()
+    }
+
+    /// How many events of a kind were dropped since the last call.
+    pub fn take_dropped(&self, kind: Kind) -> u64 {
+        self.dropped[kind.index()].swap(0, Ordering::Relaxed)
+    }
+
+    /// Nanoseconds since some moment in the past.
+    pub fn now(&self) -> i64 {
+        self.origin.elapsed().as_nanos() as i64
+    }
+
+    /// Notes that the process has slept.
+    pub fn note_sleep(&self, duration: Duration) {
+        self.note(Kind::Slept, &[duration.as_nanos() as i64]);
+    }
+
+    fn pending(&self) -> MutexGuard<'_, VecDeque<Occurrence>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Journal {
+    fn message_unexpected(&self, context: ContextId, message: &Incoming) {
+        let &Incoming { source, tag, bytes } = message;
+        let elements = [number_of(context), source.into(), tag.into(), bytes as i64];
+        self.note(Kind::MessageUnexpected, &elements);
+    }
+}
+
+/// A context's id as one number.
+pub fn number_of(context: ContextId) -> i64 {
+    context.0 as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_stand_at_their_own_positions() {
+        for (index, event) in EVENTS.iter().enumerate() {
+            assert_eq!(event.kind.index(), index, "{}", event.name);
+            assert!(event.elements.len() <= ELEMENTS_MAX, "{}", event.name);
+        }
+    }
+
+    #[test]
+    fn only_what_is_watched_is_noted_and_what_is_too_much_is_counted() {
+        let journal = Journal::default();
+        journal.note(Kind::Slept, &[1]);
+        assert_eq!(journal.take(), None);
+        journal.watch(1 << Kind::Slept.index());
+        journal.note(Kind::ContextClosed, &[1]);
+        for number in 0..PENDING_MAX as i64 + 3 {
+            journal.note(Kind::Slept, &[number]);
+        }
+        let first = journal.take().unwrap();
+        assert_eq!((first.kind, first.elements), (Kind::Slept, [0; ELEMENTS_MAX]));
+        assert_eq!(std::iter::from_fn(|| journal.take()).count(), PENDING_MAX - 1);
+        assert_eq!(journal.take_dropped(Kind::Slept), 3);
+        assert_eq!(journal.take_dropped(Kind::Slept), 0);
+    }
+}
