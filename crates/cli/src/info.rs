@@ -4,6 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use runtime::configuration::VARIABLES;
+use runtime::instruments::Category;
+use runtime::instruments::journal::EVENTS;
+use runtime::instruments::performance::PERFORMANCE_VARIABLES;
 use sys::cores;
 
 use crate::prefix;
@@ -11,13 +14,27 @@ use crate::prefix;
 /// The functions that the library does not have yet, one a line; generated.
 const UNSUPPORTED: &str = include_str!("../../mpi-abi/generated/unsupported.txt");
 
+/// What to tell.
+pub enum Topic {
+    /// Version, folders, what can be set.
+    Summary,
+    /// The functions that are not there.
+    Unsupported,
+    /// What tools see.
+    Variables,
+}
+
 /// Prints what a person may want to know of this installation.
 ///
 /// # Errors
 /// The place of this program is not known, or the output cannot be written. A reader that has seen
 /// enough and left, as `head` does, is no error.
-pub fn run(unsupported: bool) -> Result<i32, String> {
-    let text = if unsupported { UNSUPPORTED.to_owned() } else { summary(&prefix::find()?) };
+pub fn run(topic: Topic) -> Result<i32, String> {
+    let text = match topic {
+        Topic::Summary => summary(&prefix::find()?),
+        Topic::Unsupported => UNSUPPORTED.to_owned(),
+        Topic::Variables => variables(),
+    };
     match io::stdout().write_all(text.as_bytes()) {
         Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
             Err(format!("the output cannot be written: {cause}"))
@@ -28,7 +45,7 @@ pub fn run(unsupported: bool) -> Result<i32, String> {
 
 fn summary(prefix: &Path) -> String {
     let missing = UNSUPPORTED.lines().filter(|line| line.starts_with("MPI_")).count();
-    let mut text = format!(
+    let text = format!(
         "Combray {}
   interface   MPI 5.0 standard ABI 1.0, libmpi_abi.so.1
   prefix      {}
@@ -38,17 +55,41 @@ fn summary(prefix: &Path) -> String {
   cores       {} usable here
   missing     {missing} functions (combray info --unsupported lists them)
 
-Variables:
+Variables (combray info --variables lists all that tools can see):
 ",
         env!("CARGO_PKG_VERSION"),
         prefix.display(),
         prefix.join("lib/libmpi_abi.so.1").display(),
         cores::usable(),
     );
+    text + &settings()
+}
+
+/// What a person may set.
+fn settings() -> String {
+    let mut text = String::new();
     for variable in VARIABLES {
         let (default, others) = variable.values.split_first().unwrap_or((&"", &[]));
         text += &format!("  {}={default} (or {})\n", variable.name, others.join(", "));
         text += &format!("      {}\n", variable.help);
+    }
+    text
+}
+
+/// What tools see of a process through the functions MPI_T_*.
+fn variables() -> String {
+    let mut text = format!("Control variables, which the environment sets:\n{}", settings());
+    text += "\nPerformance variables:\n";
+    for category in Category::ALL {
+        for variable in PERFORMANCE_VARIABLES.iter().filter(|one| one.category == category) {
+            let (name, class) = (variable.name, variable.class.name());
+            text += &format!("  {:13} {name:24} {class:14} {}\n", category.name(), variable.help);
+        }
+    }
+    text += "\nEvents, with the numbers that come with them:\n";
+    for event in EVENTS {
+        text += &format!("  {:13} {} ", event.category.name(), event.name);
+        text += &format!("({})\n      {}\n", event.elements.join(", "), event.help);
     }
     text
 }

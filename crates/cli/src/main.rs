@@ -38,6 +38,9 @@ enum Action {
         /// Lists the functions that are not implemented yet
         #[arg(long)]
         unsupported: bool,
+        /// Lists what tools see of a running process: variables and events
+        #[arg(long, conflicts_with = "unsupported")]
+        variables: bool,
     },
     /// Runs a benchmark: combray bench pingpong
     #[command(disable_help_flag = true)]
@@ -58,7 +61,9 @@ fn main() -> ExitCode {
         "mpicxx" | "mpic++" => wrapper::run(wrapper::Language::Cxx, &words.collect::<Vec<_>>()),
         _ => match Command::parse().action {
             Action::Run { words } => run::run(&words),
-            Action::Info { unsupported } => info::run(unsupported),
+            Action::Info { unsupported: true, .. } => info::run(info::Topic::Unsupported),
+            Action::Info { variables: true, .. } => info::run(info::Topic::Variables),
+            Action::Info { .. } => info::run(info::Topic::Summary),
             Action::Bench { words } => bench::run(&words),
         },
     };

@@ -28,6 +28,16 @@ fn missing_functions_are_listed_one_a_line() {
 }
 
 #[test]
+fn what_tools_see_is_listed() {
+    let output = info().arg("--variables").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    for word in ["COMBRAY_STRATEGY", "eager_sent", "high watermark", "message_unexpected"] {
+        assert!(text.contains(word), "{word} is missing:\n{text}");
+    }
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

@@ -171,6 +171,16 @@ impl Engine {
         self.gates[index].connect(&rails, fetches);
     }
 
+    /// Lets another strategy decide from the next packet on.
+    pub fn set_strategy(&mut self, strategy: Box<dyn Strategy>) {
+        self.strategy = strategy;
+    }
+
+    /// The name of an open message space.
+    pub fn context_id(&self, slot: ContextSlot) -> ContextId {
+        self.contexts[slot.0].matching.id
+    }
+
     /// Whether [`connect`](Self::connect) was called for `gate`.
     #[inline]
     pub fn is_connected(&self, gate: GateId) -> bool {

@@ -3,6 +3,7 @@
 mod buffers;
 mod integers;
 mod outputs;
+mod tools;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Deref;
@@ -36,6 +37,7 @@ pub use integers::{
     HandleList, IntegerPlace, IntegerSource, Integers, OutInteger, OutIntegers, Triplets,
 };
 pub use outputs::{Out, OutHandles, OutStatus, OutStatuses, OutText};
+pub use tools::{MaybeArray, MaybeOut, ToolText, tool_name, tool_out};
 
 /// An object together with the handle by which the program named it.
 #[derive(Clone, Debug)]

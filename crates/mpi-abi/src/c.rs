@@ -19,6 +19,10 @@ pub enum Kind {
     Session = 9,
     Win = 10,
     File = 11,
+    CvarHandle = 12,
+    PvarSession = 13,
+    PvarHandle = 14,
+    EventRegistration = 15,
 }
 
 /// A handle: in C a pointer to an incomplete struct, in truth a number.
@@ -45,6 +49,10 @@ impl Kind {
             Kind::Session => ErrorClass::Session,
             Kind::Win => ErrorClass::Win,
             Kind::File => ErrorClass::File,
+            // Calls of the tools interface have codes of their own.
+            Kind::CvarHandle | Kind::PvarSession | Kind::PvarHandle | Kind::EventRegistration => {
+                ErrorClass::Arg
+            }
         }
     }
 
@@ -62,6 +70,10 @@ impl Kind {
             Kind::Session => "session",
             Kind::Win => "window",
             Kind::File => "file",
+            Kind::CvarHandle => "handle of a control variable",
+            Kind::PvarSession => "session of performance variables",
+            Kind::PvarHandle => "handle of a performance variable",
+            Kind::EventRegistration => "registration of an event",
         }
     }
 }
@@ -90,6 +102,17 @@ macro_rules! handles {
 }
 
 handles!(Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Session, Win, File);
+handles!(CvarHandle, PvarSession, PvarHandle, EventRegistration);
+
+/// `MPI_T_enum`: the number of an enumeration, from 1 on; 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Enumeration(pub usize);
+
+/// `MPI_T_event_instance`: names the event that a callback was called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct EventInstance(pub usize);
 
 /// `MPI_Status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,6 +19,7 @@ pub mod packing;
 pub mod point_to_point;
 pub mod requests;
 pub mod statuses;
+pub mod tools;
 pub mod topologies;
 pub mod type_contents;
 pub mod windows;

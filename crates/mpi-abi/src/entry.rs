@@ -3,13 +3,15 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 
 use base::ErrorClass;
 use mpi::ThreadLevel;
 
 use crate::c::Comm;
+use crate::calls::tools::{self, ToolOutcome, Tools};
 use crate::failure::{Failure, Outcome};
-use crate::generated::constants::MPI_SUCCESS;
+use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
 use crate::library::{Library, library};
 use crate::report::{self, Blamed};
 
@@ -38,20 +40,24 @@ static PHASE: AtomicU32 = AtomicU32::new(0);
 const INITIALIZED: u32 = 1;
 const FINALIZED: u32 = 2;
 const LOCKED: u32 = 4;
+/// Tools wait for events, which they are told of at the end of calls.
+const WATCHED: u32 = 8;
+
+const INITIALIZED_LOCKED: u32 = INITIALIZED | LOCKED;
 
 /// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`.
 #[inline(always)]
 pub fn enter(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
-    let mut guard = None;
+    let mut admission = None;
     if phase != INITIALIZED {
         match admit(entry, phase) {
-            Ok(admission) => guard = admission,
+            Ok(admitted) => admission = Some(admitted),
             Err(code) => return code,
         }
     }
     let code = run(entry, body);
-    drop(guard);
+    drop(admission);
     code
 }
 
@@ -60,6 +66,39 @@ pub fn enter(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> 
 pub fn enter_any_time(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
     let _guard = (PHASE.load(Ordering::Relaxed) != INITIALIZED).then(Guard::lock);
     run(entry, body)
+}
+
+/// Runs a call of the tools interface, which is allowed while that is initialized, from any thread.
+pub fn enter_tool(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
+    let tools = &library().tools;
+    if tools.is_initialized() { enter_tool_any_time(body) } else { MPI_T_ERR_NOT_INITIALIZED }
+}
+
+/// Runs a call of the tools interface that is allowed at any time.
+pub fn enter_tool_any_time(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
+    match body(&library().tools) {
+        Ok(()) => MPI_SUCCESS,
+        Err(code) => code,
+    }
+}
+
+/// Runs `look` if this thread may enter the library now: with the lock, where calls take it, or if
+/// it is the one thread that initialized MPI. `None`: another thread may be inside.
+pub fn if_free<T>(look: impl FnOnce(&'static Library) -> T) -> Option<T> {
+    let library = library();
+    let is_locked = || PHASE.load(Ordering::Acquire) & !WATCHED != INITIALIZED;
+    let _guard = is_locked().then(Guard::lock);
+    let is_main = || library.main_thread.get() == Some(&thread::current().id());
+    (is_locked() || is_main()).then(|| look(library))
+}
+
+/// From now on tools are told of events, or no more.
+pub fn set_watched(watched: bool) {
+    if watched {
+        PHASE.fetch_or(WATCHED, Ordering::Release);
+    } else {
+        PHASE.fetch_and(!WATCHED, Ordering::Release);
+    }
 }
 
 /// A call of a function that this version does not have.
@@ -85,11 +124,29 @@ fn run(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int 
     }
 }
 
+/// What a call holds until its end, where more is to be done than the call itself.
+struct Admission {
+    watched: bool,
+    /// Given up after tools were told.
+    _guard: Option<Guard>,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        if self.watched {
+            tools::tell(library());
+        }
+    }
+}
+
 /// The lock, or why the call may not go on.
 #[cold]
-fn admit(entry: &'static Entry, phase: u32) -> Result<Option<Guard>, c_int> {
-    if phase == INITIALIZED | LOCKED {
-        return Ok(Some(Guard::lock()));
+fn admit(entry: &'static Entry, phase: u32) -> Result<Admission, c_int> {
+    let watched = phase & WATCHED != 0;
+    match phase & !WATCHED {
+        INITIALIZED => return Ok(Admission { watched, _guard: None }),
+        INITIALIZED_LOCKED => return Ok(Admission { watched, _guard: Some(Guard::lock()) }),
+        _ => {}
     }
     let call = Call { entry, library: library(), blamed: Cell::new(Blamed::Nobody) };
     let when = if phase & FINALIZED != 0 { "after MPI_Finalize" } else { "before MPI_Init" };
@@ -133,12 +190,12 @@ impl Call {
 /// From now on calls that need an initialized library are let in.
 pub fn set_initialized(level: ThreadLevel) {
     let lock = if level == ThreadLevel::Multiple { LOCKED } else { 0 };
-    PHASE.store(INITIALIZED | lock, Ordering::Release);
+    PHASE.fetch_or(INITIALIZED | lock, Ordering::Release);
 }
 
 /// From now on calls that need an initialized library are refused.
 pub fn set_finalized() {
-    PHASE.store(INITIALIZED | FINALIZED | LOCKED, Ordering::Release);
+    PHASE.fetch_or(INITIALIZED | FINALIZED | LOCKED, Ordering::Release);
 }
 
 /// Whether `MPI_Init` has returned, ever.

@@ -150,6 +150,16 @@ impl<H: Handle, T> Table<H, T> {
         }
     }
 
+    /// Shows every object that is there.
+    pub fn each(&self, mut show: impl FnMut(H, &mut T)) {
+        let mut state = self.state.borrow_mut();
+        for (index, place) in state.places.iter_mut().enumerate() {
+            if let Content::Object(object) = &mut place.content {
+                show(handle(index, place.generation), object);
+            }
+        }
+    }
+
     /// Whether the handle names an object that was taken out for a while.
     pub fn is_away(&self, handle: H) -> bool {
         let mut state = self.state.borrow_mut();

@@ -19,6 +19,7 @@ use crate::calls::interface::FortranFacts;
 use crate::calls::operations::UserOperation;
 use crate::calls::point_to_point::KeptMessage;
 use crate::calls::requests::PendingRequest;
+use crate::calls::tools::Tools;
 use crate::calls::windows::ProgramWindow;
 use crate::codes::Messages;
 use crate::generated::constants::MPI_ERR_LASTCODE;
@@ -59,6 +60,8 @@ pub struct Library {
     pub standard_values: StandardValues,
     /// What Fortran bindings told.
     pub fortran: FortranFacts,
+    /// The tools interface; any thread may use it at any time.
+    pub tools: Tools,
 }
 
 /// A parameterized datatype of Fortran: real, complex or integer; precision; range.
@@ -89,6 +92,8 @@ struct Shared(Library);
 // - At MPI_THREAD_MULTIPLE, before MPI_Init and after MPI_Finalize each call holds the lock of the
 //   process (`crate::entry`) from its first look at the library to its last; it is given up only
 //   inside waiting, where nothing is borrowed. Objects that are not `Send` never leave the library.
+// - What calls of the tools interface use without that is safe to share by itself: `Library::tools`,
+//   and the instruments and the configuration of the process.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -103,8 +108,10 @@ pub fn library() -> &'static Library {
 
 impl Library {
     fn new() -> Self {
+        let process = Process::default();
         Self {
-            process: Process::default(),
+            tools: Tools::new(process.instruments().clone()),
+            process,
             messages: Messages::default(),
             added_errors: AddedErrors::after(MPI_ERR_LASTCODE),
             keyvals: Keyvals::starting_at(FIRST_KEYVAL),

@@ -13,6 +13,8 @@ use engine::{ContextSlot, Outcome, Problem, Receive, RequestId, Send};
 use launch::Job;
 use memory::Buffer;
 use runtime::Runtime;
+use runtime::configuration::Configuration;
+use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
 use runtime::waiting::{Patience, SLEEP_MAX, Stage};
 
@@ -41,6 +43,9 @@ pub struct Process {
     windows: RefCell<Vec<Rc<Window>>>,
     /// Where [`Process::elapsed_seconds`] begins.
     origin: Instant,
+    /// What is set, read from the environment when it is first asked for.
+    configuration: Mutex<Option<Read>>,
+    instruments: Instruments,
 }
 
 /// What there is after initialization.
@@ -71,6 +76,9 @@ pub enum ThreadLevel {
     Multiple,
 }
 
+/// A configuration, and what in the environment was not understood.
+type Read = (Configuration, Vec<String>);
+
 impl Default for Process {
     fn default() -> Self {
         Self {
@@ -82,6 +90,8 @@ impl Default for Process {
             underway: RefCell::default(),
             windows: RefCell::default(),
             origin: Instant::now(),
+            configuration: Mutex::new(None),
+            instruments: Instruments::default(),
         }
     }
 }
@@ -98,8 +108,9 @@ impl Process {
             return Err(Error::new(ErrorClass::Other, "MPI is initialized already"));
         }
         let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
-        let runtime::Started { runtime, job, rank, size, crowded, complaints } =
-            runtime::start().map_err(other)?;
+        let (configuration, complaints) = self.configured(|read| read.clone());
+        let runtime::Started { runtime, job, rank, size, crowded } =
+            runtime::start(configuration, &self.instruments).map_err(other)?;
         self.level.set(level);
         let started = Started {
             doorbell: runtime.doorbell(),
@@ -162,6 +173,38 @@ impl Process {
             job.abort(code);
         }
         std::process::exit(code)
+    }
+
+    /// What this process counts and notes of itself; for any thread, at any time.
+    pub fn instruments(&self) -> &Instruments {
+        &self.instruments
+    }
+
+    /// The values of the variables that a person may set; for any thread, at any time.
+    pub fn configuration(&self) -> Configuration {
+        self.configured(|read| read.0)
+    }
+
+    /// Gives a variable of the configuration another value, both named by their positions; for any
+    /// thread before initialization, afterwards as all other methods.
+    pub fn configure(&self, variable: usize, value: usize) {
+        let configuration = self.configured(|read| {
+            read.0.choose(variable, value);
+            read.0
+        });
+        if self.is_initialized() && !self.is_finalized() {
+            self.runtime().reconfigure(configuration);
+        }
+    }
+
+    fn configured<T>(&self, look: impl FnOnce(&mut Read) -> T) -> T {
+        let mut read = self.configuration.lock().unwrap_or_else(PoisonError::into_inner);
+        look(read.get_or_insert_with(Configuration::read))
+    }
+
+    /// What `look` finds in the way of messages; `None` before initialization.
+    pub fn look<T>(&self, look: impl FnOnce(&Runtime) -> T) -> Option<T> {
+        self.started.get().map(|started| look(&started.runtime.borrow()))
     }
 
     /// The level of thread support given at initialization.
@@ -406,7 +449,11 @@ impl Process {
             thread::yield_now();
             return;
         }
+        let since = Instant::now();
         self.lock.without(|| doorbell.wait(ticket, SLEEP_MAX));
+        let slept = since.elapsed();
+        self.instruments.runtime.note_sleep(slept);
+        self.instruments.journal.note_sleep(slept);
     }
 
     /// Another thread may sleep whose request was completed by this one.

@@ -3,6 +3,8 @@
 use std::env;
 use std::ffi::OsString;
 
+use crate::instruments::Audience;
+
 /// One variable: its name, the values it takes with the default first, and what it does.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
@@ -12,6 +14,10 @@ pub struct Variable {
     pub values: &'static [&'static str],
     /// What it does, for people.
     pub help: &'static str,
+    /// To whom it is of use.
+    pub audience: Audience,
+    /// Whether a running process can take another value; others are read when it starts.
+    pub changeable: bool,
 }
 
 /// The variables that a person may set.
@@ -21,13 +27,21 @@ pub const VARIABLES: &[Variable] = &[
         values: &["auto", "never"],
         help: "whether large messages inside a machine are copied once, by reading the sender's \
                memory, where the system allows it",
+        audience: Audience::User,
+        changeable: false,
     },
     Variable {
         name: "COMBRAY_STRATEGY",
         values: &["aggregate", "direct"],
         help: "how packets are formed from the messages that wait",
+        audience: Audience::Tuner,
+        changeable: true,
     },
 ];
+
+/// The positions in [`VARIABLES`].
+const SINGLE_COPY: usize = 0;
+const STRATEGY: usize = 1;
 
 /// Variables that the launcher and the compiler wrappers set or read.
 const OTHERS: &[&str] = &[
@@ -40,13 +54,11 @@ const OTHERS: &[&str] = &[
     "COMBRAY_CXX",
 ];
 
-/// What the environment asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The values of all variables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
-    /// `COMBRAY_SINGLE_COPY` is not `never`.
-    pub single_copy: bool,
-    /// `COMBRAY_STRATEGY` is `aggregate`.
-    pub aggregate: bool,
+    /// For each variable the position of its value among those that it takes.
+    chosen: [usize; VARIABLES.len()],
 }
 
 impl Configuration {
@@ -55,28 +67,49 @@ impl Configuration {
         Self::from_variables(env::vars_os())
     }
 
+    /// The position of a variable's value among those that it takes; the variable is named by its
+    /// position in [`VARIABLES`].
+    pub fn chosen(&self, variable: usize) -> usize {
+        self.chosen[variable]
+    }
+
+    /// Gives a variable another value, both named by their positions.
+    pub fn choose(&mut self, variable: usize, value: usize) {
+        self.chosen[variable] = value;
+    }
+
+    /// `COMBRAY_SINGLE_COPY` is not `never`.
+    pub fn single_copy(&self) -> bool {
+        self.chosen[SINGLE_COPY] == 0
+    }
+
+    /// `COMBRAY_STRATEGY` is `aggregate`.
+    pub fn aggregate(&self) -> bool {
+        self.chosen[STRATEGY] == 0
+    }
+
     fn from_variables(
         variables: impl Iterator<Item = (OsString, OsString)>,
     ) -> (Self, Vec<String>) {
-        let mut configuration = Self { single_copy: true, aggregate: true };
+        let mut configuration = Self::default();
         let mut complaints = Vec::new();
         for (name, value) in variables {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
             if !name.starts_with("COMBRAY_") || OTHERS.contains(&&*name) {
                 continue;
             }
-            let Some(variable) = VARIABLES.iter().find(|variable| variable.name == name) else {
+            let Some(index) = VARIABLES.iter().position(|variable| variable.name == name) else {
                 complaints.push(unknown(&name));
                 continue;
             };
-            if !variable.values.contains(&&*value) {
-                let values = variable.values.join(" or ");
-                complaints.push(format!("{name} is \"{value}\", but must be {values}; ignored"));
-                continue;
-            }
-            match variable.name {
-                "COMBRAY_SINGLE_COPY" => configuration.single_copy = value != "never",
-                _ => configuration.aggregate = value == "aggregate",
+            let values = VARIABLES[index].values;
+            match values.iter().position(|known| *known == value) {
+                Some(position) => configuration.choose(index, position),
+                None => {
+                    let values = values.join(" or ");
+                    complaints
+                        .push(format!("{name} is \"{value}\", but must be {values}; ignored"));
+                }
             }
         }
         (configuration, complaints)
@@ -116,11 +149,17 @@ mod tests {
     #[test]
     fn defaults_and_values() {
         let (configuration, complaints) = read(&[("PATH", "x"), ("COMBRAY_RANK", "3")]);
-        assert_eq!(configuration, Configuration { single_copy: true, aggregate: true });
+        assert!(configuration.single_copy() && configuration.aggregate());
         assert!(complaints.is_empty());
         let (configuration, _) =
             read(&[("COMBRAY_SINGLE_COPY", "never"), ("COMBRAY_STRATEGY", "direct")]);
-        assert_eq!(configuration, Configuration { single_copy: false, aggregate: false });
+        assert!(!configuration.single_copy() && !configuration.aggregate());
+    }
+
+    #[test]
+    fn positions_are_those_of_the_table() {
+        assert_eq!(VARIABLES[SINGLE_COPY].name, "COMBRAY_SINGLE_COPY");
+        assert_eq!(VARIABLES[STRATEGY].name, "COMBRAY_STRATEGY");
     }
 
     #[test]
@@ -132,7 +171,7 @@ mod tests {
     #[test]
     fn a_wrong_value_is_reported() {
         let (configuration, complaints) = read(&[("COMBRAY_STRATEGY", "magic")]);
-        assert!(configuration.aggregate);
+        assert!(configuration.aggregate());
         assert!(complaints[0].contains("aggregate or direct"), "{complaints:?}");
     }
 }

@@ -75,8 +75,13 @@ impl Choice {
         !self.underway.is_empty()
     }
 
-    /// Takes the time of the transfers that are complete.
-    pub(crate) fn note_complete(&mut self, is_complete: impl Fn(RequestId) -> bool) {
+    /// Takes the time of the transfers that are complete; `changed` hears for which length in bytes
+    /// another mechanism is the faster one now.
+    pub(crate) fn note_complete(
+        &mut self,
+        is_complete: impl Fn(RequestId) -> bool,
+        mut changed: impl FnMut(u64, Mechanism),
+    ) {
         let mut now = None;
         self.underway.retain(|transfer| {
             let complete = is_complete(transfer.request);
@@ -84,7 +89,11 @@ impl Choice {
                 let now = *now.get_or_insert_with(Instant::now);
                 let elapsed_ns = now.duration_since(transfer.since).as_nanos() as u64;
                 let class = &mut self.classes[class_of(transfer.length)];
+                let before = class.faster();
                 class.of(transfer.mechanism).learn(elapsed_ns * 1000 / transfer.length.max(1));
+                if class.faster() != before {
+                    changed(transfer.length, class.faster());
+                }
             }
             !complete
         });
@@ -97,12 +106,18 @@ impl Class {
             let fetch = self.transfers.is_multiple_of(2);
             return if fetch { Mechanism::Fetch } else { Mechanism::Stream };
         }
+        let fetch_wins = self.faster() == Mechanism::Fetch;
+        let trial = self.transfers.is_multiple_of(TRIAL_PERIOD);
+        if fetch_wins != trial { Mechanism::Fetch } else { Mechanism::Stream }
+    }
+
+    /// What seems to be the faster mechanism by now.
+    fn faster(&self) -> Mechanism {
         let fetch_wins = match (self.fetch.cost, self.stream.cost) {
             (Some(fetch), Some(stream)) => fetch <= stream,
             (fetch, _) => fetch.is_some(),
         };
-        let trial = self.transfers.is_multiple_of(TRIAL_PERIOD);
-        if fetch_wins != trial { Mechanism::Fetch } else { Mechanism::Stream }
+        if fetch_wins { Mechanism::Fetch } else { Mechanism::Stream }
     }
 
     fn of(&mut self, mechanism: Mechanism) -> &mut Estimate {
@@ -144,7 +159,7 @@ mod tests {
             let mechanism = choice.begin(request, length, Instant::now());
             let took = Duration::from_nanos(cost(mechanism) * length / 1000);
             choice.underway[0].since = Instant::now() - took;
-            choice.note_complete(|_| true);
+            choice.note_complete(|_| true, |_, _| ());
             assert!(!choice.is_timing());
             fetched += u32::from(mechanism == Mechanism::Fetch);
         }

@@ -3,6 +3,7 @@
 
 pub mod journal;
 pub mod performance;
+pub mod tally;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,6 +9,7 @@
 
 pub mod configuration;
 mod copying;
+pub mod instruments;
 pub mod lock;
 mod runtime;
 pub mod waiting;

@@ -6,12 +6,16 @@ use std::time::Instant;
 use base::{ContextId, GateId, RailId};
 use driver::{Doorbell, Driver, Loopback, Sink};
 use driver_shm::Shm;
+use engine::strategy::{Aggregate, Direct, Strategy};
 use engine::{
     ContextSlot, Engine, Incoming, MessageId, Outcome, Receive, RequestId, Send as SendCommand,
 };
 use memory::Buffer;
 
+use crate::configuration::Configuration;
 use crate::copying::{Choice, Mechanism};
+use crate::instruments::Instruments;
+use crate::instruments::journal::{Kind, number_of};
 use crate::wire_up::Fatal;
 
 /// The rail from the process to itself.
@@ -28,6 +32,7 @@ pub struct Runtime {
     strangers: Strangers,
     copying: Choice,
     fatal: Fatal,
+    instruments: Instruments,
 }
 
 /// Packets from peers that are not connected yet.
@@ -40,20 +45,25 @@ impl Runtime {
         loopback: Loopback,
         shm: Shm,
         fatal: Fatal,
+        instruments: Instruments,
     ) -> Self {
         let (strangers, copying) = (Strangers::new(), Choice::default());
-        let mut runtime = Self { own, engine, loopback, shm, strangers, copying, fatal };
+        let mut runtime =
+            Self { own, engine, loopback, shm, strangers, copying, fatal, instruments };
         runtime.engine.connect(own, &[LOOPBACK], true);
         runtime
     }
 
     /// Opens a message space.
     pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {
+        self.instruments.journal.note(Kind::ContextOpened, &[number_of(id), rank.into()]);
         self.engine.open_context(id, rank)
     }
 
     /// Closes a message space as soon as nothing is underway in it.
     pub fn close_context(&mut self, slot: ContextSlot) {
+        let id = self.engine.context_id(slot);
+        self.instruments.journal.note(Kind::ContextClosed, &[number_of(id)]);
         self.engine.close_context(slot);
     }
 
@@ -190,16 +200,20 @@ impl Runtime {
             receiver.packet(gate, &packet);
         }
         if self.copying.is_timing() {
-            self.copying.note_complete(|request| self.engine.is_complete(request));
+            self.note_copied();
         }
         while let Some(fetch) = self.engine.next_fetch() {
             let engine::Fetch { gate, memory, length, into, request } = fetch;
             match self.copying.begin(request, length, Instant::now()) {
                 Mechanism::Fetch => {
+                    self.instruments.runtime.fetch_chosen.add(1);
                     let (length, token) = (length as usize, request.to_u64());
                     self.shm.fetch(driver::Fetch { gate, memory, length, into, token });
                 }
-                Mechanism::Stream => self.engine.decline_fetch(request),
+                Mechanism::Stream => {
+                    self.instruments.runtime.stream_chosen.add(1);
+                    self.engine.decline_fetch(request);
+                }
             }
         }
         self.flush()
@@ -245,9 +259,48 @@ impl Runtime {
             return;
         }
         match self.shm.connect(gate) {
-            Ok(fetches) => self.engine.connect(gate, &[SHM], fetches),
+            Ok(fetches) => self.connected(gate, fetches),
             Err(error) => self.fatal.end(&cannot_reach(gate, &error)),
         }
+    }
+
+    fn connected(&mut self, gate: GateId, fetches: bool) {
+        self.engine.connect(gate, &[SHM], fetches);
+        self.instruments.runtime.peers.add(1);
+        self.instruments.journal.note(Kind::PeerConnected, &[gate.0.into(), fetches.into()]);
+    }
+
+    /// Takes the time of large messages that are complete.
+    fn note_copied(&mut self) {
+        let Self { copying, engine, instruments, .. } = self;
+        copying.note_complete(
+            |request| engine.is_complete(request),
+            |bytes, faster| {
+                instruments.runtime.copying_changes.add(1);
+                let way = i64::from(faster == Mechanism::Stream);
+                instruments.journal.note(Kind::CopyingChanged, &[bytes as i64, way]);
+            },
+        );
+    }
+
+    /// Takes over those values that a running process can change.
+    pub fn reconfigure(&mut self, configuration: Configuration) {
+        self.engine.set_strategy(strategy(configuration));
+    }
+
+    /// Bytes of messages sent at once, and of such received, since the start.
+    pub fn eager_bytes(&self) -> (u64, u64) {
+        self.engine.eager_bytes()
+    }
+
+    /// How many receives wait for their message.
+    pub fn posted_receives(&self) -> u64 {
+        self.engine.posted_receives() as u64
+    }
+
+    /// How many sends and receives were not given back yet.
+    pub fn requests(&self) -> u64 {
+        self.engine.holdings().0 as u64
     }
 
     /// Connects a peer now, to hear of it if that does not work.
@@ -257,7 +310,7 @@ impl Runtime {
     pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), driver::DriverError> {
         if !self.engine.is_connected(gate) {
             let fetches = self.shm.connect(gate)?;
-            self.engine.connect(gate, &[SHM], fetches);
+            self.connected(gate, fetches);
         }
         Ok(())
     }
@@ -270,6 +323,11 @@ impl Runtime {
         self.connect(gate);
         if self.engine.fetches_from(gate) { "shm+single-copy" } else { "shm" }
     }
+}
+
+/// The strategy that the configuration asks for.
+pub(crate) fn strategy(configuration: Configuration) -> Box<dyn Strategy> {
+    if configuration.aggregate() { Box::new(Aggregate) } else { Box::new(Direct) }
 }
 
 pub(crate) fn cannot_reach(gate: GateId, error: &driver::DriverError) -> String {

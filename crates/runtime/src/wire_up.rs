@@ -8,12 +8,12 @@ use base::GateId;
 use driver::{Driver, DriverError, Loopback};
 use driver_shm::{Lookup, Options, Shm};
 use engine::Engine;
-use engine::strategy::{Aggregate, Direct, Strategy};
 use launch::Job;
 use sys::cores;
 
 use crate::configuration::Configuration;
-use crate::runtime::{Runtime, cannot_reach};
+use crate::instruments::Instruments;
+use crate::runtime::{Runtime, cannot_reach, strategy};
 
 /// A process that is part of its job.
 pub struct Started {
@@ -27,8 +27,6 @@ pub struct Started {
     pub size: u32,
     /// Whether processes outnumber the cores that they may use.
     pub crowded: bool,
-    /// What in the environment was not understood, as sentences.
-    pub complaints: Vec<String>,
 }
 
 /// Why a process cannot become part of its job.
@@ -66,22 +64,23 @@ const CARDS_READ_MAX: u32 = 128;
 ///
 /// # Errors
 /// The launcher cannot be talked to, or the rails cannot be set up.
-pub fn start() -> Result<Started, StartError> {
-    let (configuration, complaints) = Configuration::read();
+pub fn start(
+    configuration: Configuration,
+    instruments: &Instruments,
+) -> Result<Started, StartError> {
     let job = launch::join()?;
     let (rank, size) = (job.rank(), job.size());
     let job = Arc::new(Mutex::new(job));
     let own = GateId(rank);
-    let options = Options { single_copy: configuration.single_copy };
+    let options = Options { single_copy: configuration.single_copy() };
     let shm = Shm::create(own, options, lookup(&job))?;
     let loopback = Loopback::new(own);
     let profiles = vec![loopback.profile().clone(), shm.profile().clone()];
-    let strategy: Box<dyn Strategy> =
-        if configuration.aggregate { Box::new(Aggregate) } else { Box::new(Direct) };
-    let engine = Engine::new(own, profiles, strategy);
+    let mut engine = Engine::new(own, profiles, strategy(configuration));
+    engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
     let crowded = publish(&job, &shm, rank, size)?;
     let fatal = Fatal { job: Arc::clone(&job), rank };
-    let mut runtime = Runtime::new(own, engine, loopback, shm, fatal);
+    let mut runtime = Runtime::new(own, engine, loopback, shm, fatal, instruments.clone());
     if size > 1 {
         // One trial now, so that what keeps all from working is told at the start.
         let neighbour = GateId((rank + 1) % size);
@@ -90,7 +89,7 @@ pub fn start() -> Result<Started, StartError> {
         // Nobody leaves, and perhaps ends, before that trial is over everywhere.
         locked(&job).barrier()?;
     }
-    Ok(Started { runtime, job, rank, size, crowded, complaints })
+    Ok(Started { runtime, job, rank, size, crowded })
 }
 
 fn locked(job: &Mutex<Job>) -> MutexGuard<'_, Job> {

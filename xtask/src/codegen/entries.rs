@@ -2,6 +2,7 @@
 //! checks of its arguments and the call of the implementation.
 
 mod conversion;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,7 +23,9 @@ use std::ffi::{c_char, c_double, c_int, c_void};
 use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
-use crate::entry::{Entry, enter, enter_any_time, unsupported};
+use crate::entry::{
+    Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported,
+};
 
 ";
 
@@ -77,6 +80,9 @@ fn implemented(
         );
         return Ok(body + &symbols(function));
     }
+    if tools::is_tool(function) {
+        return Ok(tool(function, place));
+    }
     let entry = entry(function);
     let enter = if *any_time { "enter_any_time" } else { "enter" };
     let conversions = conversion::conversions(tables, function, module)?;
@@ -98,6 +104,31 @@ fn implemented(
         name = function.name,
     );
     Ok(body + &symbols(function))
+}
+
+/// A function of the tools interface.
+fn tool(function: &Function, place: &Implementation) -> String {
+    let Implementation { module, function: target, any_time } = place;
+    let (body_name, signature) = (body_name(function), signature(function));
+    let enter = if *any_time { "enter_tool_any_time" } else { "enter_tool" };
+    let (lines, arguments) = tools::conversions(function);
+    let arguments: String = arguments.iter().map(|name| format!(", {name}")).collect();
+    let call = format!("calls::{module}::{target}(tools{arguments})");
+    let work = if lines.contains("unsafe_") {
+        format!(
+            "// SAFETY: the program vouches for its pointers, as the standard says of each one.\n\
+             unsafe {{ {} {call} }}",
+            lines.replace("unsafe_", "")
+        )
+    } else {
+        format!("{lines}{call}")
+    };
+    let body = format!(
+        "/// `{name}`.\nunsafe extern \"C\" fn {body_name}({signature}) -> c_int {{\n\
+         {enter}(|tools| {{ {work} }})\n}}\n\n",
+        name = function.name,
+    );
+    body + &symbols(function)
 }
 
 fn without_implementation(function: &Function) -> String {
@@ -210,7 +241,12 @@ fn rust_value(base: &str) -> String {
         "double" => "c_double".to_owned(),
         "MPI_Aint" => "isize".to_owned(),
         "MPI_Count" | "MPI_Offset" => "i64".to_owned(),
-        tool if tool.starts_with("MPI_T_") => "*mut c_void".to_owned(),
+        "MPI_T_enum" => "Enumeration".to_owned(),
+        "MPI_T_cvar_handle" => "CvarHandle".to_owned(),
+        "MPI_T_pvar_session" => "PvarSession".to_owned(),
+        "MPI_T_pvar_handle" => "PvarHandle".to_owned(),
+        "MPI_T_event_registration" => "EventRegistration".to_owned(),
+        "MPI_T_event_instance" => "EventInstance".to_owned(),
         handle => handle.trim_start_matches("MPI_").to_owned(),
     }
 }

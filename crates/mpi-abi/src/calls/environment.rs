@@ -14,7 +14,7 @@ use crate::generated::constants::*;
 use crate::library::library;
 
 /// The levels of thread support with their numbers, upwards.
-const LEVELS: [(c_int, ThreadLevel); 4] = [
+pub const LEVELS: [(c_int, ThreadLevel); 4] = [
     (MPI_THREAD_SINGLE, ThreadLevel::Single),
     (MPI_THREAD_FUNNELED, ThreadLevel::Funneled),
     (MPI_THREAD_SERIALIZED, ThreadLevel::Serialized),

@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_double, c_int, c_void};
 use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
-use crate::entry::{Entry, enter, enter_any_time, unsupported};
+use crate::entry::{Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported};
 
 /// `MPI_Comm_compare`.
 unsafe extern "C" fn comm_compare_entry(comm1: Comm, comm2: Comm, result: *mut c_int) -> c_int {

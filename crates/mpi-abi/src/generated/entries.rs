@@ -37,6 +37,8 @@ mod point_to_point;
 mod requests;
 #[path = "statuses.rs"]
 mod statuses;
+#[path = "tools.rs"]
+mod tools;
 #[path = "topologies.rs"]
 mod topologies;
 #[path = "type_contents.rs"]

@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_double, c_int, c_void};
 use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
-use crate::entry::{Entry, enter, enter_any_time, unsupported};
+use crate::entry::{Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported};
 
 /// `MPI_Type_get_contents`.
 unsafe extern "C" fn type_get_contents_entry(

@@ -77,30 +77,70 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
     use Class::{Aggregate, Counter, HighWatermark, Level, Size, Timer};
     use Source::{Counted, Looked, Watched};
     [
-        row("eager_sent", Counter, Messages, User, "messages sent at once", {
-            Counted(|all| all.engine.eager_sent())
-        }),
-        row("eager_bytes_sent", Aggregate, Messages, User, "bytes of messages sent at once", {
-            Looked(|runtime| runtime.eager_bytes().0)
-        }),
-        row("eager_received", Counter, Messages, User, "messages received that were sent at once", {
-            Counted(|all| all.engine.eager_received())
-        }),
-        row("eager_bytes_received", Aggregate, Messages, User, "bytes of these", {
-            Looked(|runtime| runtime.eager_bytes().1)
-        }),
-        row("announced_sent", Counter, Messages, User, "messages announced before they were sent", {
-            Counted(|all| all.engine.announced.value())
-        }),
-        row("announced_bytes_sent", Aggregate, Messages, User, "bytes of announced messages", {
-            Counted(|all| all.engine.announced_bytes.value())
-        }),
-        row("announced_received", Counter, Messages, User, "announced messages that met a receive", {
-            Counted(|all| all.engine.announced_received.value())
-        }),
-        row("short_cuts", Counter, Messages, Tuner, "messages sent past the outbox", {
-            Counted(|all| all.engine.short_cuts.value())
-        }),
+        row(
+            "eager_sent",
+            Counter,
+            Messages,
+            User,
+            "messages sent at once",
+            Counted(|all| all.engine.eager_sent()),
+        ),
+        row(
+            "eager_bytes_sent",
+            Aggregate,
+            Messages,
+            User,
+            "bytes of messages sent at once",
+            Looked(|runtime| runtime.eager_bytes().0),
+        ),
+        row(
+            "eager_received",
+            Counter,
+            Messages,
+            User,
+            "messages received that were sent at once",
+            Counted(|all| all.engine.eager_received()),
+        ),
+        row(
+            "eager_bytes_received",
+            Aggregate,
+            Messages,
+            User,
+            "bytes of these",
+            Looked(|runtime| runtime.eager_bytes().1),
+        ),
+        row(
+            "announced_sent",
+            Counter,
+            Messages,
+            User,
+            "messages announced before they were sent",
+            Counted(|all| all.engine.announced.value()),
+        ),
+        row(
+            "announced_bytes_sent",
+            Aggregate,
+            Messages,
+            User,
+            "bytes of announced messages",
+            Counted(|all| all.engine.announced_bytes.value()),
+        ),
+        row(
+            "announced_received",
+            Counter,
+            Messages,
+            User,
+            "announced messages that met a receive",
+            Counted(|all| all.engine.announced_received.value()),
+        ),
+        row(
+            "short_cuts",
+            Counter,
+            Messages,
+            Tuner,
+            "messages sent past the outbox",
+            Counted(|all| all.engine.short_cuts.value()),
+        ),
         row(
             "credit_stalls",
             Counter,
@@ -109,84 +149,214 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             "short messages announced because the receiver made no use of earlier ones",
             Counted(|all| all.engine.credit_stalls.value()),
         ),
-        row("eager_credit", Size, Messages, Tuner, "eager bytes that may be underway to a peer", {
-            Counted(|_| limits::EAGER_CREDIT_BYTES as u64)
-        }),
-        row("packets_sent", Counter, Messages, Tuner, "packets handed to rails", {
-            Counted(|all| all.engine.packets_sent())
-        }),
-        row("packets_received", Counter, Messages, Tuner, "packets taken from rails", {
-            Counted(|all| all.engine.packets_received())
-        }),
-        row("outbox_length", Level, Messages, Tuner, "chunks that wait for a rail", {
-            Counted(|all| all.engine.outbox.now())
-        }),
-        row("outbox_length_highest", HighWatermark, Messages, Tuner, "most of these at once", {
-            Watched(|all| all.engine.outbox.take_highest())
-        }),
-        row("peers_connected", Counter, Messages, Tuner, "peers that were connected", {
-            Counted(|all| all.runtime.peers.value())
-        }),
-        row("unexpected", Level, Matching, User, "messages here whose receive is not posted", {
-            Counted(|all| all.engine.unexpected.now())
-        }),
-        row("unexpected_highest", HighWatermark, Matching, User, "most of these at once", {
-            Watched(|all| all.engine.unexpected.take_highest())
-        }),
-        row("unexpected_bytes", Level, Matching, User, "bytes of data that these hold", {
-            Counted(|all| all.engine.unexpected_bytes.now())
-        }),
-        row("unexpected_bytes_highest", HighWatermark, Matching, User, "most of these at once", {
-            Watched(|all| all.engine.unexpected_bytes.take_highest())
-        }),
-        row("unexpected_total", Counter, Matching, User, "messages that came before their receive", {
-            Counted(|all| all.engine.unexpected_total.value())
-        }),
-        row("posted_receives", Level, Matching, User, "receives that wait for their message", {
-            Looked(|runtime| runtime.posted_receives())
-        }),
-        row("requests", Level, Matching, Tuner, "sends and receives that are not over", {
-            Looked(|runtime| runtime.requests())
-        }),
-        row("contexts", Level, Matching, Tuner, "open message spaces", {
-            Counted(|all| all.engine.contexts.now())
-        }),
-        row("overtakers", Counter, Matching, Developer, "messages that overtook others", {
-            Counted(|all| all.engine.overtakers.value())
-        }),
-        row("orphans", Counter, Matching, Developer, "records that came before their context", {
-            Counted(|all| all.engine.orphans.value())
-        }),
-        row("fetched", Counter, Copying, User, "messages fetched from the sender's memory", {
-            Counted(|all| all.engine.fetched.value())
-        }),
-        row("fetched_bytes", Aggregate, Copying, User, "bytes of these", {
-            Counted(|all| all.engine.fetched_bytes.value())
-        }),
-        row("streamed", Counter, Copying, User, "messages received in parts", {
-            Counted(|all| all.engine.streamed.value())
-        }),
-        row("streamed_bytes", Aggregate, Copying, User, "bytes of these", {
-            Counted(|all| all.engine.streamed_bytes.value())
-        }),
-        row("copied_locally", Counter, Copying, Tuner, "messages to itself copied at once", {
-            Counted(|all| all.engine.copied_locally.value())
-        }),
-        row("fetch_chosen", Counter, Copying, Tuner, "times fetching seemed the faster way", {
-            Counted(|all| all.runtime.fetch_chosen.value())
-        }),
-        row("stream_chosen", Counter, Copying, Tuner, "times streaming seemed the faster way", {
-            Counted(|all| all.runtime.stream_chosen.value())
-        }),
-        row("copying_changes", Counter, Copying, Tuner, "times the faster way became the other", {
-            Counted(|all| all.runtime.copying_changes.value())
-        }),
-        row("sleeps", Counter, Waiting, User, "times the process slept on its doorbell", {
-            Counted(|all| all.runtime.sleeps.value())
-        }),
-        row("sleep_time", Timer, Waiting, User, "for how long, in seconds", {
-            Counted(|all| all.runtime.asleep_ns.value())
-        }),
+        row(
+            "eager_credit",
+            Size,
+            Messages,
+            Tuner,
+            "eager bytes that may be underway to a peer",
+            Counted(|_| limits::EAGER_CREDIT_BYTES as u64),
+        ),
+        row(
+            "packets_sent",
+            Counter,
+            Messages,
+            Tuner,
+            "packets handed to rails",
+            Counted(|all| all.engine.packets_sent()),
+        ),
+        row(
+            "packets_received",
+            Counter,
+            Messages,
+            Tuner,
+            "packets taken from rails",
+            Counted(|all| all.engine.packets_received()),
+        ),
+        row(
+            "outbox_length",
+            Level,
+            Messages,
+            Tuner,
+            "chunks that wait for a rail",
+            Counted(|all| all.engine.outbox.now()),
+        ),
+        row(
+            "outbox_length_highest",
+            HighWatermark,
+            Messages,
+            Tuner,
+            "most of these at once",
+            Watched(|all| all.engine.outbox.take_highest()),
+        ),
+        row(
+            "peers_connected",
+            Counter,
+            Messages,
+            Tuner,
+            "peers that were connected",
+            Counted(|all| all.runtime.peers.value()),
+        ),
+        row(
+            "unexpected",
+            Level,
+            Matching,
+            User,
+            "messages here whose receive is not posted",
+            Counted(|all| all.engine.unexpected.now()),
+        ),
+        row(
+            "unexpected_highest",
+            HighWatermark,
+            Matching,
+            User,
+            "most of these at once",
+            Watched(|all| all.engine.unexpected.take_highest()),
+        ),
+        row(
+            "unexpected_bytes",
+            Level,
+            Matching,
+            User,
+            "bytes of data that these hold",
+            Counted(|all| all.engine.unexpected_bytes.now()),
+        ),
+        row(
+            "unexpected_bytes_highest",
+            HighWatermark,
+            Matching,
+            User,
+            "most of these at once",
+            Watched(|all| all.engine.unexpected_bytes.take_highest()),
+        ),
+        row(
+            "unexpected_total",
+            Counter,
+            Matching,
+            User,
+            "messages that came before their receive",
+            Counted(|all| all.engine.unexpected_total.value()),
+        ),
+        row(
+            "posted_receives",
+            Level,
+            Matching,
+            User,
+            "receives that wait for their message",
+            Looked(|runtime| runtime.posted_receives()),
+        ),
+        row(
+            "requests",
+            Level,
+            Matching,
+            Tuner,
+            "sends and receives that are not over",
+            Looked(|runtime| runtime.requests()),
+        ),
+        row(
+            "contexts",
+            Level,
+            Matching,
+            Tuner,
+            "open message spaces",
+            Counted(|all| all.engine.contexts.now()),
+        ),
+        row(
+            "overtakers",
+            Counter,
+            Matching,
+            Developer,
+            "messages that overtook others",
+            Counted(|all| all.engine.overtakers.value()),
+        ),
+        row(
+            "orphans",
+            Counter,
+            Matching,
+            Developer,
+            "records that came before their context",
+            Counted(|all| all.engine.orphans.value()),
+        ),
+        row(
+            "fetched",
+            Counter,
+            Copying,
+            User,
+            "messages fetched from the sender's memory",
+            Counted(|all| all.engine.fetched.value()),
+        ),
+        row(
+            "fetched_bytes",
+            Aggregate,
+            Copying,
+            User,
+            "bytes of these",
+            Counted(|all| all.engine.fetched_bytes.value()),
+        ),
+        row(
+            "streamed",
+            Counter,
+            Copying,
+            User,
+            "messages received in parts",
+            Counted(|all| all.engine.streamed.value()),
+        ),
+        row(
+            "streamed_bytes",
+            Aggregate,
+            Copying,
+            User,
+            "bytes of these",
+            Counted(|all| all.engine.streamed_bytes.value()),
+        ),
+        row(
+            "copied_locally",
+            Counter,
+            Copying,
+            Tuner,
+            "messages to itself copied at once",
+            Counted(|all| all.engine.copied_locally.value()),
+        ),
+        row(
+            "fetch_chosen",
+            Counter,
+            Copying,
+            Tuner,
+            "times fetching seemed the faster way",
+            Counted(|all| all.runtime.fetch_chosen.value()),
+        ),
+        row(
+            "stream_chosen",
+            Counter,
+            Copying,
+            Tuner,
+            "times streaming seemed the faster way",
+            Counted(|all| all.runtime.stream_chosen.value()),
+        ),
+        row(
+            "copying_changes",
+            Counter,
+            Copying,
+            Tuner,
+            "times the faster way became the other",
+            Counted(|all| all.runtime.copying_changes.value()),
+        ),
+        row(
+            "sleeps",
+            Counter,
+            Waiting,
+            User,
+            "times the process slept on its doorbell",
+            Counted(|all| all.runtime.sleeps.value()),
+        ),
+        row(
+            "sleep_time",
+            Timer,
+            Waiting,
+            User,
+            "for how long, in seconds",
+            Counted(|all| all.runtime.asleep_ns.value()),
+        ),
     ]
 };
 

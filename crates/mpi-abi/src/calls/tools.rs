@@ -1,0 +1,113 @@
+//! The tools interface (chapter 15 of the standard).
+//!
+//! Any thread may call it at any time, also while another one is inside MPI. So it has a lock of
+//! its own, which is never held while that of the process is taken or a function of the program
+//! runs; what it shows is either counted in places that any thread may read, or looked for only
+//! by a thread that may enter the library.
+
+mod categories;
+mod control;
+mod enumerations;
+mod events;
+mod performance;
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use runtime::instruments::{Audience, Instruments};
+
+use crate::arguments::Out;
+use crate::c::{CvarHandle, EventRegistration, PvarHandle, PvarSession};
+use crate::calls::environment::LEVELS;
+use crate::entry;
+use crate::generated::constants::*;
+use crate::handles::Table;
+
+pub use categories::*;
+pub use control::*;
+pub use enumerations::*;
+pub use events::*;
+pub use performance::*;
+
+/// The result of a call; an error is one of the codes `MPI_T_ERR_*`.
+pub type ToolOutcome = Result<(), c_int>;
+
+/// What the tools of this process have asked for.
+#[derive(Debug)]
+pub struct Tools {
+    /// How often it was initialized, less how often it was finalized.
+    initialized: AtomicU32,
+    instruments: Instruments,
+    state: Mutex<State>,
+    /// Whether a thread is telling tools of events.
+    telling: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The positions of control variables.
+    controls: Table<CvarHandle, usize>,
+    sessions: Table<PvarSession, ()>,
+    performance: Table<PvarHandle, Watch>,
+    registrations: Table<EventRegistration, Registration>,
+}
+
+impl Tools {
+    /// Those of a process with these instruments.
+    pub fn new(instruments: Instruments) -> Self {
+        let (initialized, telling) = (AtomicU32::new(0), AtomicBool::new(false));
+        Self { initialized, instruments, state: Mutex::default(), telling }
+    }
+
+    /// Whether the tools interface may be used.
+    pub fn is_initialized(&self) -> bool {
+        self.initialized.load(Ordering::Acquire) > 0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub fn t_init_thread(tools: &Tools, required: c_int, provided: Out<c_int>) -> ToolOutcome {
+    let level = LEVELS.iter().find(|(number, _)| *number >= required);
+    provided.set(level.ok_or(MPI_T_ERR_INVALID)?.0);
+    tools.initialized.fetch_add(1, Ordering::AcqRel);
+    Ok(())
+}
+
+pub fn t_finalize(tools: &Tools) -> ToolOutcome {
+    let before = tools
+        .initialized
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1));
+    match before {
+        Err(_) => Err(MPI_T_ERR_NOT_INITIALIZED),
+        Ok(1) => {
+            *tools.state() = State::default();
+            tools.instruments.journal.watch(0);
+            entry::set_watched(false);
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// What an index of the program names in a table.
+fn at<T>(table: &[T], index: c_int) -> Result<&T, c_int> {
+    usize::try_from(index).ok().and_then(|index| table.get(index)).ok_or(MPI_T_ERR_INVALID_INDEX)
+}
+
+/// The position of what has a name.
+fn position<T>(table: &[T], is_it: impl Fn(&T) -> bool) -> Result<c_int, c_int> {
+    table.iter().position(is_it).map(|index| index as c_int).ok_or(MPI_T_ERR_INVALID_NAME)
+}
+
+/// An audience as a level of verbosity.
+fn verbosity_of(audience: Audience) -> c_int {
+    match audience {
+        Audience::User => MPI_T_VERBOSITY_USER_BASIC,
+        Audience::Tuner => MPI_T_VERBOSITY_TUNER_BASIC,
+        Audience::Developer => MPI_T_VERBOSITY_MPIDEV_BASIC,
+    }
+}

@@ -1,0 +1,412 @@
+//! Events and their sources (section 15.3.8 of the standard).
+//!
+//! What happens is noted in the journal, and told at the end of the call during which it happened:
+//! there callbacks may do whatever a program may do.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::sync::atomic::Ordering;
+
+use mpi::info::Info;
+use runtime::instruments::journal::{EVENTS, Occurrence};
+
+use super::{State, ToolOutcome, Tools, at, position, verbosity_of};
+use crate::arguments::{Callback, MaybeArray, MaybeOut, Out, ToolText};
+use crate::c::{self, Datatype, Enumeration, EventInstance, EventRegistration};
+use crate::calls::tools::enumerations::of_event;
+use crate::entry;
+use crate::generated::constants::*;
+use crate::library::Library;
+
+/// `MPI_T_event_cb_function`.
+type EventFunction = unsafe extern "C" fn(EventInstance, EventRegistration, c_int, *mut c_void);
+/// `MPI_T_event_free_cb_function`.
+type FreeFunction = unsafe extern "C" fn(EventRegistration, c_int, *mut c_void);
+/// `MPI_T_event_dropped_cb_function`.
+type DroppedFunction = unsafe extern "C" fn(i64, EventRegistration, c_int, c_int, *mut c_void);
+
+/// A tool's interest in a kind of event.
+#[derive(Debug)]
+pub(super) struct Registration {
+    /// The position in the table of events.
+    event: usize,
+    /// By the level of safety that the function promises, lowest first.
+    callbacks: [Option<Told>; SAFETY_LEVELS.len()],
+    dropped: Option<DroppedFunction>,
+}
+
+/// A function of the program that is told of events, and what it is given.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    function: EventFunction,
+    user_data: *mut c_void,
+}
+
+// SAFETY: the pointer is the program's, and is only handed back to it; a program that registers it
+// for a process with threads says that it can be used by them.
+unsafe impl Send for Told {}
+
+/// What callbacks may have to promise, upwards.
+const SAFETY_LEVELS: [c_int; 4] = [
+    MPI_T_CB_REQUIRE_NONE,
+    MPI_T_CB_REQUIRE_MPI_RESTRICTED,
+    MPI_T_CB_REQUIRE_THREAD_SAFE,
+    MPI_T_CB_REQUIRE_ASYNC_SIGNAL_SAFE,
+];
+
+/// The one source: this process.
+const SOURCE: c_int = 0;
+
+const TICKS_PER_SECOND: i64 = 1_000_000_000;
+
+/// How many events are told at the end of one call: callbacks may cause more.
+const TOLD_AT_ONCE_MAX: usize = 1024;
+
+thread_local! {
+    /// The event that this thread's callback is told of, and its number.
+    static CURRENT: Cell<Option<(usize, Occurrence)>> = const { Cell::new(None) };
+    static INSTANCES: Cell<usize> = const { Cell::new(0) };
+}
+
+pub fn t_event_get_num(_tools: &Tools, num_events: Out<c_int>) -> ToolOutcome {
+    num_events.set(EVENTS.len() as c_int);
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn t_event_get_info(
+    _tools: &Tools,
+    event_index: c_int,
+    name: ToolText,
+    verbosity: MaybeOut<c_int>,
+    array_of_datatypes: MaybeArray<Datatype>,
+    array_of_displacements: MaybeArray<isize>,
+    num_elements: MaybeOut<c_int>,
+    enumtype: MaybeOut<Enumeration>,
+    info: MaybeOut<c::Info>,
+    desc: ToolText,
+    bind: MaybeOut<c_int>,
+) -> ToolOutcome {
+    let event = at(EVENTS, event_index)?;
+    name.set(event.name);
+    verbosity.set(verbosity_of(event.audience));
+    let count = event.elements.len();
+    if let Some(room) = num_elements.value() {
+        array_of_datatypes.write(room, (0..count).map(|_| MPI_COUNT));
+        array_of_displacements.write(room, (0..count).map(|index| (index * 8) as isize));
+    }
+    num_elements.set(count as c_int);
+    enumtype.set(of_event(event_index as usize));
+    info.set(MPI_INFO_NULL);
+    desc.set(event.help);
+    bind.set(MPI_T_BIND_NO_OBJECT);
+    Ok(())
+}
+
+pub fn t_event_get_index(_tools: &Tools, name: &[u8], event_index: Out<c_int>) -> ToolOutcome {
+    event_index.set(position(EVENTS, |event| event.name.as_bytes() == name)?);
+    Ok(())
+}
+
+pub fn t_event_handle_alloc(
+    tools: &Tools,
+    event_index: c_int,
+    _obj_handle: *mut c_void,
+    _info: c::Info,
+    event_registration: Out<EventRegistration>,
+) -> ToolOutcome {
+    at(EVENTS, event_index)?;
+    let callbacks = [None; SAFETY_LEVELS.len()];
+    let registration = Registration { event: event_index as usize, callbacks, dropped: None };
+    event_registration.set(tools.state().registrations.insert(registration));
+    Ok(())
+}
+
+pub fn t_event_handle_set_info(
+    tools: &Tools,
+    event_registration: EventRegistration,
+    _info: c::Info,
+) -> ToolOutcome {
+    // There are no hints that mean anything here.
+    tools.with_registration(event_registration, |_| ())
+}
+
+pub fn t_event_handle_get_info(
+    tools: &Tools,
+    event_registration: EventRegistration,
+    info_used: MaybeOut<c::Info>,
+) -> ToolOutcome {
+    tools.with_registration(event_registration, |_| ())?;
+    no_hints(info_used)
+}
+
+pub fn t_event_register_callback(
+    tools: &Tools,
+    event_registration: EventRegistration,
+    cb_safety: c_int,
+    _info: c::Info,
+    user_data: *mut c_void,
+    event_cb_function: Callback,
+) -> ToolOutcome {
+    let level = level_of(cb_safety)?;
+    let told = (!event_cb_function.0.is_null()).then(|| {
+        // SAFETY: the program passed a function of this type.
+        let function = unsafe { transmute::<*const c_void, EventFunction>(event_cb_function.0) };
+        Told { function, user_data }
+    });
+    tools.with_registration(event_registration, |found| found.callbacks[level] = told)?;
+    tools.watch_registered();
+    Ok(())
+}
+
+pub fn t_event_callback_set_info(
+    tools: &Tools,
+    event_registration: EventRegistration,
+    cb_safety: c_int,
+    _info: c::Info,
+) -> ToolOutcome {
+    level_of(cb_safety)?;
+    tools.with_registration(event_registration, |_| ())
+}
+
+pub fn t_event_callback_get_info(
+    tools: &Tools,
+    event_registration: EventRegistration,
+    cb_safety: c_int,
+    info_used: MaybeOut<c::Info>,
+) -> ToolOutcome {
+    level_of(cb_safety)?;
+    tools.with_registration(event_registration, |_| ())?;
+    no_hints(info_used)
+}
+
+pub fn t_event_set_dropped_handler(
+    tools: &Tools,
+    event_registration: EventRegistration,
+    dropped_cb_function: Callback,
+) -> ToolOutcome {
+    let function = (!dropped_cb_function.0.is_null()).then(|| {
+        // SAFETY: the program passed a function of this type.
+        unsafe { transmute::<*const c_void, DroppedFunction>(dropped_cb_function.0) }
+    });
+    tools.with_registration(event_registration, |found| found.dropped = function)
+}
+
+pub fn t_event_handle_free(
+    tools: &Tools,
+    event_registration: EventRegistration,
+    user_data: *mut c_void,
+    free_cb_function: Callback,
+) -> ToolOutcome {
+    let freed = tools.state().registrations.forget(event_registration);
+    freed.ok_or(MPI_T_ERR_INVALID_HANDLE)?;
+    tools.watch_registered();
+    if !free_cb_function.0.is_null() {
+        // SAFETY: the program passed a function of this type, and vouches for it.
+        unsafe {
+            let function = transmute::<*const c_void, FreeFunction>(free_cb_function.0);
+            function(event_registration, MPI_T_CB_REQUIRE_NONE, user_data);
+        }
+    }
+    Ok(())
+}
+
+pub fn t_event_read(
+    _tools: &Tools,
+    event_instance: EventInstance,
+    element_index: c_int,
+    buffer: *mut c_void,
+) -> ToolOutcome {
+    let element = *at(&elements(event_instance)?, element_index)?;
+    if buffer.is_null() {
+        return Err(MPI_T_ERR_INVALID);
+    }
+    // SAFETY: the program vouches for a place for one MPI_Count, the type that it was told.
+    unsafe { buffer.cast::<i64>().write(element) };
+    Ok(())
+}
+
+pub fn t_event_copy(
+    _tools: &Tools,
+    event_instance: EventInstance,
+    buffer: *mut c_void,
+) -> ToolOutcome {
+    if buffer.is_null() {
+        return Err(MPI_T_ERR_INVALID);
+    }
+    for (index, element) in elements(event_instance)?.into_iter().enumerate() {
+        // SAFETY: the program vouches for room for all elements, at the places that it was told.
+        unsafe { buffer.cast::<i64>().add(index).write(element) };
+    }
+    Ok(())
+}
+
+pub fn t_event_get_timestamp(
+    _tools: &Tools,
+    event_instance: EventInstance,
+    event_timestamp: Out<i64>,
+) -> ToolOutcome {
+    event_timestamp.set(occurrence(event_instance)?.at);
+    Ok(())
+}
+
+pub fn t_event_get_source(
+    _tools: &Tools,
+    event_instance: EventInstance,
+    source_index: Out<c_int>,
+) -> ToolOutcome {
+    occurrence(event_instance)?;
+    source_index.set(SOURCE);
+    Ok(())
+}
+
+pub fn t_source_get_num(_tools: &Tools, num_sources: Out<c_int>) -> ToolOutcome {
+    num_sources.set(1);
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn t_source_get_info(
+    _tools: &Tools,
+    source_index: c_int,
+    name: ToolText,
+    desc: ToolText,
+    ordering: MaybeOut<c_int>,
+    ticks_per_second: MaybeOut<i64>,
+    max_ticks: MaybeOut<i64>,
+    info: MaybeOut<c::Info>,
+) -> ToolOutcome {
+    check_source(source_index)?;
+    name.set("process");
+    desc.set("this process, told at the end of the calls during which things happen");
+    ordering.set(MPI_T_SOURCE_ORDERED);
+    ticks_per_second.set(TICKS_PER_SECOND);
+    max_ticks.set(i64::MAX);
+    info.set(MPI_INFO_NULL);
+    Ok(())
+}
+
+pub fn t_source_get_timestamp(
+    tools: &Tools,
+    source_index: c_int,
+    timestamp: Out<i64>,
+) -> ToolOutcome {
+    check_source(source_index)?;
+    timestamp.set(tools.instruments.journal.now());
+    Ok(())
+}
+
+/// Tells tools of what has happened; called at the end of calls of MPI, with nothing borrowed.
+#[cold]
+pub fn tell(library: &Library) {
+    let tools = &library.tools;
+    // Callbacks make calls of their own, and other threads may come to their end too.
+    if tools.telling.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    for _ in 0..TOLD_AT_ONCE_MAX {
+        let Some(occurrence) = tools.instruments.journal.take() else { break };
+        // Without the lock while callbacks run.
+        let interested = tools.state().interested_in(occurrence.kind.index());
+        for (handle, told) in interested {
+            tell_one(handle, told, occurrence);
+        }
+    }
+    tell_dropped(tools);
+    tools.telling.store(false, Ordering::Release);
+}
+
+fn tell_one(handle: EventRegistration, told: Told, occurrence: Occurrence) {
+    let number = INSTANCES.get() + 1;
+    INSTANCES.set(number);
+    CURRENT.set(Some((number, occurrence)));
+    // SAFETY: the program vouches for its function.
+    unsafe {
+        (told.function)(EventInstance(number), handle, MPI_T_CB_REQUIRE_NONE, told.user_data);
+    }
+    CURRENT.set(None);
+}
+
+fn tell_dropped(tools: &Tools) {
+    for (index, event) in EVENTS.iter().enumerate() {
+        let count = tools.instruments.journal.take_dropped(event.kind);
+        if count == 0 {
+            continue;
+        }
+        let interested = tools.state().interested_in(index);
+        for (handle, told) in interested {
+            let function = tools.state().registrations.with(handle, |found| found.dropped);
+            if let Some(Some(function)) = function {
+                let (count, none) = (count as i64, MPI_T_CB_REQUIRE_NONE);
+                // SAFETY: the program vouches for its function.
+                unsafe { function(count, handle, SOURCE, none, told.user_data) };
+            }
+        }
+    }
+}
+
+impl State {
+    /// Who wants to hear of an event, and by which function: the one that need promise least.
+    fn interested_in(&self, event: usize) -> Vec<(EventRegistration, Told)> {
+        let mut interested = Vec::new();
+        self.registrations.each(|handle, registration| {
+            if registration.event == event
+                && let Some(told) = registration.callbacks.iter().flatten().next()
+            {
+                interested.push((handle, *told));
+            }
+        });
+        interested
+    }
+}
+
+impl Tools {
+    fn with_registration<T>(
+        &self,
+        handle: EventRegistration,
+        look: impl FnOnce(&mut Registration) -> T,
+    ) -> Result<T, c_int> {
+        self.state().registrations.with(handle, look).ok_or(MPI_T_ERR_INVALID_HANDLE)
+    }
+
+    /// Has noted what somebody wants to hear of, and nothing else.
+    fn watch_registered(&self) {
+        let state = self.state();
+        let mut kinds = 0;
+        state.registrations.each(|_, registration| {
+            if registration.callbacks.iter().any(Option::is_some) {
+                kinds |= 1 << registration.event;
+            }
+        });
+        self.instruments.journal.watch(kinds);
+        entry::set_watched(kinds != 0);
+    }
+}
+
+fn level_of(cb_safety: c_int) -> Result<usize, c_int> {
+    let mut levels = SAFETY_LEVELS.iter();
+    levels.position(|&level| level == cb_safety).ok_or(MPI_T_ERR_INVALID)
+}
+
+fn check_source(index: c_int) -> ToolOutcome {
+    if index == SOURCE { Ok(()) } else { Err(MPI_T_ERR_INVALID_INDEX) }
+}
+
+fn occurrence(instance: EventInstance) -> Result<Occurrence, c_int> {
+    let current = CURRENT.get().filter(|(number, _)| *number == instance.0);
+    current.map(|(_, occurrence)| occurrence).ok_or(MPI_T_ERR_INVALID_HANDLE)
+}
+
+fn elements(instance: EventInstance) -> Result<Vec<i64>, c_int> {
+    let occurrence = occurrence(instance)?;
+    let count = EVENTS[occurrence.kind.index()].elements.len();
+    Ok(occurrence.elements[..count].to_vec())
+}
+
+/// An info object with nothing in it, which the caller will free.
+fn no_hints(place: MaybeOut<c::Info>) -> ToolOutcome {
+    let info = entry::if_free(|library| library.infos.insert(Info::new()));
+    place.set(info.ok_or(MPI_T_ERR_NOT_ACCESSIBLE)?);
+    Ok(())
+}

@@ -1,0 +1,319 @@
+//! Performance variables (section 15.3.7 of the standard).
+
+use std::ffi::{c_int, c_ulonglong, c_void};
+
+use runtime::instruments::performance::{
+    Class, PERFORMANCE_VARIABLES, PerformanceVariable, Source,
+};
+use runtime::instruments::tally::Tally;
+
+use super::{State, ToolOutcome, Tools, at, position, verbosity_of};
+use crate::arguments::{MaybeOut, Out, ToolText};
+use crate::c::{Datatype, Enumeration, PvarHandle, PvarSession};
+use crate::entry;
+use crate::generated::constants::*;
+
+/// A variable that a tool has a handle of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    session: PvarSession,
+    variable: usize,
+    tally: Tally,
+}
+
+const ALL_HANDLES: PvarHandle = PvarHandle(MPI_T_PVAR_ALL_HANDLES);
+
+const NANOSECONDS: f64 = 1e-9;
+
+pub fn t_pvar_get_num(_tools: &Tools, num_pvar: Out<c_int>) -> ToolOutcome {
+    num_pvar.set(PERFORMANCE_VARIABLES.len() as c_int);
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn t_pvar_get_info(
+    _tools: &Tools,
+    pvar_index: c_int,
+    name: ToolText,
+    verbosity: MaybeOut<c_int>,
+    var_class: MaybeOut<c_int>,
+    datatype: MaybeOut<Datatype>,
+    enumtype: MaybeOut<Enumeration>,
+    desc: ToolText,
+    bind: MaybeOut<c_int>,
+    readonly: MaybeOut<c_int>,
+    continuous: MaybeOut<c_int>,
+    atomic: MaybeOut<c_int>,
+) -> ToolOutcome {
+    let variable = at(PERFORMANCE_VARIABLES, pvar_index)?;
+    name.set(variable.name);
+    verbosity.set(verbosity_of(variable.audience));
+    var_class.set(number_of(variable.class));
+    datatype.set(match variable.class {
+        Class::Timer => MPI_DOUBLE,
+        _ => MPI_UNSIGNED_LONG_LONG,
+    });
+    enumtype.set(Enumeration(MPI_T_ENUM_NULL));
+    desc.set(variable.help);
+    bind.set(MPI_T_BIND_NO_OBJECT);
+    let whole = variable.class.is_continuous();
+    readonly.set(whole.into());
+    continuous.set(whole.into());
+    atomic.set((!whole).into());
+    Ok(())
+}
+
+pub fn t_pvar_get_index(
+    _tools: &Tools,
+    name: &[u8],
+    var_class: c_int,
+    pvar_index: Out<c_int>,
+) -> ToolOutcome {
+    pvar_index.set(position(PERFORMANCE_VARIABLES, |variable| {
+        variable.name.as_bytes() == name && number_of(variable.class) == var_class
+    })?);
+    Ok(())
+}
+
+pub fn t_pvar_session_create(tools: &Tools, session: Out<PvarSession>) -> ToolOutcome {
+    session.set(tools.state().sessions.insert(()));
+    Ok(())
+}
+
+pub fn t_pvar_session_free(tools: &Tools, session: Out<PvarSession>) -> ToolOutcome {
+    let state = tools.state();
+    let freed = session.value();
+    state.sessions.forget(freed).ok_or(MPI_T_ERR_INVALID_SESSION)?;
+    for handle in state.handles_of(freed) {
+        state.performance.remove(handle);
+    }
+    session.set(PvarSession(MPI_T_PVAR_SESSION_NULL));
+    Ok(())
+}
+
+pub fn t_pvar_handle_alloc(
+    tools: &Tools,
+    session: PvarSession,
+    pvar_index: c_int,
+    _obj_handle: *mut c_void,
+    handle: Out<PvarHandle>,
+    count: Out<c_int>,
+) -> ToolOutcome {
+    let state = tools.state();
+    state.check_session(session)?;
+    let tally = Tally::new(at(PERFORMANCE_VARIABLES, pvar_index)?.class);
+    let variable = pvar_index as usize;
+    handle.set(state.performance.insert(Watch { session, variable, tally }));
+    count.set(1);
+    Ok(())
+}
+
+pub fn t_pvar_handle_free(
+    tools: &Tools,
+    session: PvarSession,
+    handle: Out<PvarHandle>,
+) -> ToolOutcome {
+    let state = tools.state();
+    state.watch(session, handle.value())?;
+    state.performance.remove(handle.value());
+    handle.set(PvarHandle(MPI_T_PVAR_HANDLE_NULL));
+    Ok(())
+}
+
+pub fn t_pvar_start(tools: &Tools, session: PvarSession, handle: PvarHandle) -> ToolOutcome {
+    start_or_stop(tools, session, handle, Tally::start)
+}
+
+pub fn t_pvar_stop(tools: &Tools, session: PvarSession, handle: PvarHandle) -> ToolOutcome {
+    start_or_stop(tools, session, handle, Tally::stop)
+}
+
+fn start_or_stop(
+    tools: &Tools,
+    session: PvarSession,
+    handle: PvarHandle,
+    change: fn(&mut Tally, u64),
+) -> ToolOutcome {
+    let cannot = MPI_T_ERR_PVAR_NO_STARTSTOP;
+    for handle in tools.changeable(session, handle, cannot)? {
+        tools.with_tally(session, handle, change)?;
+    }
+    Ok(())
+}
+
+pub fn t_pvar_reset(tools: &Tools, session: PvarSession, handle: PvarHandle) -> ToolOutcome {
+    for handle in tools.changeable(session, handle, MPI_T_ERR_PVAR_NO_WRITE)? {
+        tools.with_tally(session, handle, Tally::reset)?;
+    }
+    Ok(())
+}
+
+pub fn t_pvar_read(
+    tools: &Tools,
+    session: PvarSession,
+    handle: PvarHandle,
+    buf: *mut c_void,
+) -> ToolOutcome {
+    let value = tools.with_tally(session, handle, |tally, now| tally.value(now))?;
+    write_value(tools.variable(session, handle)?, buf, value)
+}
+
+pub fn t_pvar_readreset(
+    tools: &Tools,
+    session: PvarSession,
+    handle: PvarHandle,
+    buf: *mut c_void,
+) -> ToolOutcome {
+    let variable = tools.variable(session, handle)?;
+    if variable.class.is_continuous() {
+        return Err(MPI_T_ERR_PVAR_NO_ATOMIC);
+    }
+    if buf.is_null() {
+        return Err(MPI_T_ERR_INVALID);
+    }
+    let value = tools.with_tally(session, handle, |tally, now| {
+        let value = tally.value(now);
+        tally.reset(now);
+        value
+    })?;
+    write_value(variable, buf, value)
+}
+
+pub fn t_pvar_write(
+    tools: &Tools,
+    session: PvarSession,
+    handle: PvarHandle,
+    buf: *const c_void,
+) -> ToolOutcome {
+    let variable = tools.variable(session, handle)?;
+    if variable.class.is_continuous() {
+        return Err(MPI_T_ERR_PVAR_NO_WRITE);
+    }
+    if buf.is_null() {
+        return Err(MPI_T_ERR_INVALID);
+    }
+    // SAFETY: the program vouches for one value of the type that it was told.
+    let value = unsafe {
+        match variable.class {
+            Class::Timer => (buf.cast::<f64>().read() / NANOSECONDS) as u64,
+            _ => buf.cast::<c_ulonglong>().read(),
+        }
+    };
+    tools.with_tally(session, handle, |tally, now| tally.write(now, value))
+}
+
+fn write_value(variable: &PerformanceVariable, buf: *mut c_void, value: u64) -> ToolOutcome {
+    if buf.is_null() {
+        return Err(MPI_T_ERR_INVALID);
+    }
+    // SAFETY: the program vouches for a place for one value of the type that it was told.
+    unsafe {
+        match variable.class {
+            Class::Timer => buf.cast::<f64>().write(value as f64 * NANOSECONDS),
+            _ => buf.cast::<c_ulonglong>().write(value),
+        }
+    }
+    Ok(())
+}
+
+impl State {
+    fn check_session(&self, session: PvarSession) -> ToolOutcome {
+        self.sessions.get(session).ok_or(MPI_T_ERR_INVALID_SESSION)
+    }
+
+    fn watch(&self, session: PvarSession, handle: PvarHandle) -> Result<Watch, c_int> {
+        self.check_session(session)?;
+        let found = self.performance.get(handle);
+        found.filter(|watch| watch.session == session).ok_or(MPI_T_ERR_INVALID_HANDLE)
+    }
+
+    fn handles_of(&self, session: PvarSession) -> Vec<PvarHandle> {
+        let mut handles = Vec::new();
+        self.performance.each(|handle, watch| {
+            if watch.session == session {
+                handles.push(handle);
+            }
+        });
+        handles
+    }
+}
+
+impl Tools {
+    /// The handles that a call is about, without those of whole values: if it is about one of
+    /// these alone, that is the error `cannot`.
+    fn changeable(
+        &self,
+        session: PvarSession,
+        handle: PvarHandle,
+        cannot: c_int,
+    ) -> Result<Vec<PvarHandle>, c_int> {
+        let state = self.state();
+        state.check_session(session)?;
+        let is_whole =
+            |handle| state.watch(session, handle).map(|watch| matches!(watch.tally, Tally::Whole));
+        if handle != ALL_HANDLES {
+            return if is_whole(handle)? { Err(cannot) } else { Ok(vec![handle]) };
+        }
+        let all = state.handles_of(session).into_iter();
+        Ok(all.filter(|&handle| is_whole(handle) == Ok(false)).collect())
+    }
+
+    fn variable(
+        &self,
+        session: PvarSession,
+        handle: PvarHandle,
+    ) -> Result<&'static PerformanceVariable, c_int> {
+        let watch = self.state().watch(session, handle)?;
+        Ok(&PERFORMANCE_VARIABLES[watch.variable])
+    }
+
+    /// What `work` makes of a handle's tally and the process's value.
+    fn with_tally<T>(
+        &self,
+        session: PvarSession,
+        handle: PvarHandle,
+        work: impl FnOnce(&mut Tally, u64) -> T,
+    ) -> Result<T, c_int> {
+        let Watch { variable, .. } = self.state().watch(session, handle)?;
+        // Without the lock: looking may have to wait for another thread to leave MPI.
+        let now = self.value_of_process(variable)?;
+        let worked = self.state().performance.with(handle, |watch| work(&mut watch.tally, now));
+        worked.ok_or(MPI_T_ERR_INVALID_HANDLE)
+    }
+
+    fn value_of_process(&self, variable: usize) -> Result<u64, c_int> {
+        match PERFORMANCE_VARIABLES[variable].source {
+            Source::Counted(read) => Ok(read(&self.instruments)),
+            Source::Looked(read) => {
+                let found = entry::if_free(|library| library.process.look(read).unwrap_or(0));
+                found.ok_or(MPI_T_ERR_NOT_ACCESSIBLE)
+            }
+            Source::Watched(take_highest) => {
+                let state = self.state();
+                let notice = || {
+                    let highest = take_highest(&self.instruments);
+                    state.performance.each(|_, watch| {
+                        if watch.variable == variable {
+                            watch.tally.notice(highest);
+                        }
+                    });
+                    highest
+                };
+                // The first ends one watch for all handles; the next begins at the level of now.
+                notice();
+                Ok(notice())
+            }
+        }
+    }
+}
+
+fn number_of(class: Class) -> c_int {
+    match class {
+        Class::Level => MPI_T_PVAR_CLASS_LEVEL,
+        Class::Size => MPI_T_PVAR_CLASS_SIZE,
+        Class::HighWatermark => MPI_T_PVAR_CLASS_HIGHWATERMARK,
+        Class::Counter => MPI_T_PVAR_CLASS_COUNTER,
+        Class::Aggregate => MPI_T_PVAR_CLASS_AGGREGATE,
+        Class::Timer => MPI_T_PVAR_CLASS_TIMER,
+    }
+}
