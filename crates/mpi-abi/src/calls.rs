@@ -16,6 +16,7 @@ pub mod interface;
 pub mod one_sided;
 pub mod operations;
 pub mod packing;
+pub mod partitioned;
 pub mod point_to_point;
 pub mod requests;
 pub mod statuses;

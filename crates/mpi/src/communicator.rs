@@ -18,6 +18,7 @@ use crate::collective::cache::CollectiveCache;
 use crate::error_handler::ErrorHandler;
 use crate::group::{Group, GroupComparison};
 use crate::info::Info;
+use crate::partitioned::PartitionedSpaces;
 use crate::topology::{Surroundings, Topology};
 
 pub(crate) use context::Purpose;
@@ -36,6 +37,8 @@ pub struct Communicator {
     remote: Option<Remote>,
     /// Missing while a nonblocking duplication is underway.
     spaces: OnceCell<Spaces>,
+    /// Opened when first used.
+    partitioned: OnceCell<PartitionedSpaces>,
     /// Tags of the next collective operation and of the next persistent one; the same on all
     /// members, as they call in one order.
     next_tag: Cell<i32>,
@@ -79,6 +82,8 @@ pub enum CommunicatorComparison {
 /// The message spaces of a communicator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spaces {
+    /// The names of these and of those that are opened later.
+    pub(crate) block: ContextBlock,
     pub(crate) point_to_point: ContextSlot,
     pub(crate) collective: ContextSlot,
 }
@@ -103,6 +108,7 @@ impl Communicator {
             rank: parts.rank,
             remote: parts.remote,
             spaces: parts.spaces.map_or_else(OnceCell::new, OnceCell::from),
+            partitioned: OnceCell::new(),
             next_tag: Cell::new(0),
             next_persistent_tag: Cell::new(PERSISTENT_TAGS),
             crowded: parts.crowded,
@@ -287,6 +293,14 @@ impl Communicator {
         self.spaces().collective
     }
 
+    /// The spaces of its partitioned messages, opened by `open` if they are not.
+    pub(crate) fn partitioned_spaces(
+        &self,
+        open: impl FnOnce(ContextBlock, u32) -> PartitionedSpaces,
+    ) -> &PartitionedSpaces {
+        self.partitioned.get_or_init(|| open(self.spaces().block, self.rank))
+    }
+
     /// Whether its processes outnumber the cores that they may use.
     pub(crate) fn crowded(&self) -> bool {
         self.crowded
@@ -313,6 +327,9 @@ impl Drop for Communicator {
     fn drop(&mut self) {
         if let Some(spaces) = self.spaces.get() {
             self.contexts.retire([spaces.point_to_point, spaces.collective]);
+        }
+        if let Some(spaces) = self.partitioned.get() {
+            self.contexts.retire(spaces.slots());
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod error_handler;
 pub mod group;
 pub mod info;
 pub mod operation;
+mod partitioned;
 mod point_to_point;
 mod process;
 mod request;
@@ -23,6 +24,7 @@ pub mod topology;
 pub mod window;
 
 pub use communicator::Communicator;
+pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, Message, SendMode, Source};
 pub use process::{Process, ThreadLevel};
 pub use request::Request;

@@ -19,7 +19,7 @@ use runtime::lock::ReentrantLock;
 use runtime::waiting::{Patience, SLEEP_MAX, Stage};
 
 use crate::buffered::AttachedBuffer;
-use crate::collective::{self, Underway};
+use crate::collective;
 use crate::communicator::{Communicator, Contexts};
 use crate::window::Window;
 
@@ -37,8 +37,8 @@ pub struct Process {
     level: Cell<ThreadLevel>,
     finalized: Cell<bool>,
     pub(crate) attached: RefCell<Option<AttachedBuffer>>,
-    /// Collective operations that were begun and are not complete.
-    underway: RefCell<Vec<Rc<Underway>>>,
+    /// What takes steps of its own while the program does something else.
+    underway: RefCell<Vec<Rc<dyn Advance>>>,
     /// Windows that others may ask something of.
     windows: RefCell<Vec<Rc<Window>>>,
     /// Where [`Process::elapsed_seconds`] begins.
@@ -61,6 +61,15 @@ struct Started {
     contexts: Rc<Contexts>,
     world: OnceCell<Rc<Communicator>>,
     alone: OnceCell<Rc<Communicator>>,
+}
+
+/// An operation that takes steps of its own while the program does something else.
+pub(crate) trait Advance {
+    /// Goes as far as it can; whether it needs no more steps.
+    fn advance(&self, process: &Process) -> bool;
+
+    /// Whether the process may not end before it.
+    fn must_end(&self) -> bool;
 }
 
 /// Which threads of the program may call MPI (section 11.6).
@@ -152,7 +161,8 @@ impl Process {
     pub fn finalize(&self) -> Result<()> {
         let started = self.started();
         self.wait_until(&mut |process| {
-            process.underway.borrow().is_empty() && !process.runtime().has_work()
+            let ended = !process.underway.borrow().iter().any(|operation| operation.must_end());
+            ended && !process.runtime().has_work()
         });
         self.complete(collective::barrier(self.world()))?;
         // What the barrier itself left behind must get out too, before the memory goes.
@@ -291,9 +301,29 @@ impl Process {
         self.started.get().expect("MPI is initialized")
     }
 
-    #[inline]
-    pub(crate) fn underway(&self) -> &RefCell<Vec<Rc<Underway>>> {
-        &self.underway
+    /// From now on each round of progress advances an operation, until it says that it needs no
+    /// more steps.
+    pub(crate) fn keep_advancing(&self, operation: Rc<dyn Advance>) {
+        self.underway.borrow_mut().push(operation);
+    }
+
+    /// Advances all operations that take steps of their own; whether one of them came to its end.
+    #[cold]
+    fn advance_underway(&self) -> bool {
+        let mut ended = false;
+        let mut index = 0;
+        loop {
+            // Nothing is borrowed while an operation advances: it may begin or complete others.
+            let Some(operation) = self.underway.borrow().get(index).cloned() else { break };
+            if operation.advance(self) {
+                let mut underway = self.underway.borrow_mut();
+                underway.retain(|other| !Rc::ptr_eq(other, &operation));
+                ended = true;
+            } else {
+                index += 1;
+            }
+        }
+        ended
     }
 
     pub(crate) fn windows(&self) -> &RefCell<Vec<Rc<Window>>> {
@@ -358,13 +388,13 @@ impl Process {
     pub fn progress(&self) -> bool {
         let mut active = self.runtime().progress();
         if !self.underway.borrow().is_empty() {
-            active |= self.advance_collectives();
+            active |= self.advance_underway();
         }
         if !self.windows.borrow().is_empty() {
             active |= self.serve_windows();
         }
-        if active && self.level.get() == ThreadLevel::Multiple {
-            self.wake_others();
+        if active {
+            self.wake_other_threads();
         }
         active
     }
@@ -457,8 +487,15 @@ impl Process {
     }
 
     /// Another thread may sleep whose request was completed by this one.
+    #[inline]
+    pub(crate) fn wake_other_threads(&self) {
+        if self.level.get() == ThreadLevel::Multiple {
+            self.ring_doorbell();
+        }
+    }
+
     #[cold]
-    fn wake_others(&self) {
+    fn ring_doorbell(&self) {
         if let Some(doorbell) = &self.started().doorbell {
             doorbell.ring();
         }

@@ -8,6 +8,7 @@ use memory::Buffer;
 
 use crate::collective::Underway;
 use crate::communicator::Communicator;
+use crate::partitioned::Partitioned;
 use crate::point_to_point::{Destination, SendMode, Source};
 use crate::process::Process;
 use crate::status::Status;
@@ -26,7 +27,9 @@ pub enum Request {
     Collective(Rc<Underway>),
     /// A one-sided operation (section 12.3.5).
     OneSided(Rc<Operation>),
-    /// A persistent operation (sections 3.9 and 6.13), active or not.
+    /// A partitioned operation that was started.
+    Partitioned(Rc<Partitioned>),
+    /// A persistent operation (sections 3.9, 4.2 and 6.13), active or not.
     Persistent(Box<Persistent>),
 }
 
@@ -52,6 +55,7 @@ pub(crate) enum PersistentOperation {
     Send { mode: SendMode, destination: Destination, tag: i32, buffer: Buffer },
     Receive { source: Source, tag: Option<i32>, buffer: Buffer },
     Collective(Rc<Underway>),
+    Partitioned(Rc<Partitioned>),
 }
 
 impl Request {
@@ -66,6 +70,18 @@ impl Request {
     pub(crate) fn persistent_collective(operation: Rc<Underway>) -> Self {
         let communicator = Rc::clone(operation.communicator());
         Self::persistent(PersistentOperation::Collective(operation), &communicator)
+    }
+
+    /// The partitioned operation that it is, started or not.
+    pub fn partitioned(&self) -> Option<&Rc<Partitioned>> {
+        match self {
+            Request::Partitioned(operation) => Some(operation),
+            Request::Persistent(persistent) => match &persistent.operation {
+                PersistentOperation::Partitioned(operation) => Some(operation),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Whether completing it leaves it in existence, to be started again.
@@ -84,6 +100,7 @@ impl Request {
             Request::Transfer(transfer) => Some(&transfer.communicator),
             Request::Collective(operation) => Some(operation.communicator()),
             Request::OneSided(operation) => Some(operation.communicator()),
+            Request::Partitioned(operation) => Some(operation.communicator()),
             Request::Persistent(persistent) => Some(&persistent.communicator),
             Request::Done | Request::OfNull => None,
         }
@@ -99,6 +116,7 @@ impl Process {
             Request::Done | Request::OfNull => true,
             Request::Collective(operation) => operation.is_complete(),
             Request::OneSided(operation) => operation.is_complete(self),
+            Request::Partitioned(operation) => operation.is_complete(self),
             Request::Persistent(persistent) => {
                 persistent.active.as_ref().is_none_or(|active| self.is_ready(active))
             }
@@ -172,6 +190,13 @@ impl Process {
                 *request = Request::Done;
                 status
             }
+            Request::Partitioned(operation) => {
+                assert!(operation.is_complete(self), "the request is complete");
+                let status = operation.status();
+                operation.deactivate();
+                *request = Request::Done;
+                status
+            }
             Request::Persistent(persistent) => match persistent.active.take() {
                 None => Status::EMPTY,
                 Some(mut active) => self.take_status(&mut active),
@@ -191,6 +216,9 @@ impl Process {
             Request::OfNull => Some(Status::OF_NULL),
             Request::Collective(operation) => operation.is_complete().then(|| operation.status()),
             Request::OneSided(operation) => operation.is_complete(self).then(|| operation.status()),
+            Request::Partitioned(operation) => {
+                operation.is_complete(self).then(|| operation.status())
+            }
             Request::Persistent(persistent) => match &persistent.active {
                 None => Some(Status::EMPTY),
                 Some(active) => self.status(active),
@@ -203,11 +231,29 @@ impl Process {
         match request {
             Request::Transfer(transfer) => self.runtime().detach(transfer.id),
             Request::Done | Request::OfNull | Request::Collective(_) | Request::OneSided(_) => {}
+            Request::Partitioned(operation) => operation.deactivate(),
             Request::Persistent(persistent) => {
                 if let Some(active) = persistent.active {
                     self.free_request(active);
                 }
+                if let PersistentOperation::Partitioned(operation) = persistent.operation {
+                    operation.give_up(self);
+                }
             }
+        }
+    }
+
+    /// Whether a request may be given up now.
+    ///
+    /// # Errors
+    /// `Request` for a partitioned operation that is active and not complete (section 4.2.1).
+    pub fn check_free(&self, request: &Request) -> Result<()> {
+        match request.partitioned() {
+            Some(operation) if !operation.is_complete(self) => {
+                let what = "the request is an active partitioned operation: wait for it first";
+                Err(Error::new(ErrorClass::Request, what))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -225,6 +271,10 @@ impl Process {
             }
             Request::OneSided(_) => {
                 let what = "the request is a one-sided operation, which cannot be cancelled";
+                return Err(Error::new(ErrorClass::Request, what));
+            }
+            Request::Partitioned(_) => {
+                let what = "the request is a partitioned operation, which cannot be cancelled";
                 return Err(Error::new(ErrorClass::Request, what));
             }
             Request::Persistent(persistent) => match &mut persistent.active {
@@ -263,6 +313,10 @@ impl Process {
             PersistentOperation::Collective(operation) => {
                 self.start_collective(operation);
                 Request::Collective(Rc::clone(operation))
+            }
+            PersistentOperation::Partitioned(operation) => {
+                operation.start(self);
+                Request::Partitioned(Rc::clone(operation))
             }
         };
         persistent.active = Some(started);

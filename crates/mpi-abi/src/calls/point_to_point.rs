@@ -304,7 +304,7 @@ fn take_message(call: &Call, handle: Out<Message>) -> Outcome<Option<KeptMessage
 }
 
 #[inline(always)]
-fn hand_out(call: &Call, comm: &KnownCommunicator, work: mpi::Request, request: Out<Request>) {
+pub fn hand_out(call: &Call, comm: &KnownCommunicator, work: mpi::Request, request: Out<Request>) {
     let blamed = Blamed::Communicator(comm.handle);
     let pending = PendingRequest { blamed, work: Pending::One(work) };
     request.set(call.library.requests.insert(pending));

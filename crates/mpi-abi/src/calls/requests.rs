@@ -179,8 +179,14 @@ pub fn request_get_status(
 pub fn request_free(call: &Call, request: Out<Request>) -> Outcome<()> {
     let handle = request.value();
     let pending = take(call, 1, handle)?;
-    request.set(MPI_REQUEST_NULL);
     let process = &call.library.process;
+    if let Pending::One(work) = &pending.work
+        && let Err(error) = process.check_free(work)
+    {
+        call.library.requests.put_back(handle, pending);
+        return Err(Failure::of_argument(1, error));
+    }
+    request.set(MPI_REQUEST_NULL);
     match pending.work {
         Pending::One(work) => process.free_request(work),
         Pending::Both { send, receive } => {

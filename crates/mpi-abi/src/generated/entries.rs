@@ -31,6 +31,8 @@ mod one_sided;
 mod operations;
 #[path = "packing.rs"]
 mod packing;
+#[path = "partitioned.rs"]
+mod partitioned;
 #[path = "point_to_point.rs"]
 mod point_to_point;
 #[path = "requests.rs"]

@@ -79,8 +79,9 @@ impl Blocks {
         Blocks::Bytes { buffer, unit: 1 }
     }
 
+    /// The memory of consecutive blocks.
     #[inline]
-    fn part(&self, first: usize, count: usize) -> Buffer {
+    pub(crate) fn part(&self, first: usize, count: usize) -> Buffer {
         match self {
             Blocks::Absent => unreachable!("a schedule names a memory that is not significant"),
             Blocks::Bytes { buffer, unit } if first == 0 && count * unit == buffer.len() => {

@@ -27,11 +27,11 @@ pub struct EqualBlocks {
 }
 
 impl EqualBlocks {
-    fn block_bytes(&self) -> usize {
+    pub(crate) fn block_bytes(&self) -> usize {
         self.count * self.datatype.size()
     }
 
-    pub(super) fn into_blocks(self) -> Blocks {
+    pub(crate) fn into_blocks(self) -> Blocks {
         Blocks::of_elements(self.buffer, &self.datatype, self.count)
     }
 }

@@ -10,6 +10,7 @@ use engine::RequestId;
 use super::{Collective, Execution, Finally, Link};
 use crate::Process;
 use crate::communicator::Communicator;
+use crate::process::Advance;
 use crate::status::Status;
 
 /// One of them: its request refers to it, and the process as long as it is not complete.
@@ -50,7 +51,14 @@ impl Underway {
         Status { error: error.map(Box::new), ..Status::EMPTY }
     }
 
-    /// Goes as far as it can; whether it is complete.
+    fn conclude(&self, process: &Process, outcome: Result<()>) -> Result<()> {
+        outcome?;
+        let finally = self.finally.take();
+        finally.map_or(Ok(()), |step| step(process))
+    }
+}
+
+impl Advance for Underway {
     fn advance(&self, process: &Process) -> bool {
         if self.complete.get() {
             return true;
@@ -65,10 +73,8 @@ impl Underway {
         true
     }
 
-    fn conclude(&self, process: &Process, outcome: Result<()>) -> Result<()> {
-        outcome?;
-        let finally = self.finally.take();
-        finally.map_or(Ok(()), |step| step(process))
+    fn must_end(&self) -> bool {
+        true
     }
 }
 
@@ -86,25 +92,7 @@ impl Process {
         let link = Link::of(self, &operation.communicator);
         operation.execution.borrow_mut().start(&link, operation.tag);
         if !operation.advance(self) {
-            self.underway().borrow_mut().push(Rc::clone(operation));
+            self.keep_advancing(Rc::clone(operation) as Rc<dyn Advance>);
         }
-    }
-
-    /// Advances all operations that are underway; whether one of them was completed.
-    #[cold]
-    pub(crate) fn advance_collectives(&self) -> bool {
-        let mut completed = false;
-        let mut index = 0;
-        loop {
-            // Nothing is borrowed while an operation advances: it may begin or complete others.
-            let Some(operation) = self.underway().borrow().get(index).cloned() else { break };
-            if operation.advance(self) {
-                self.underway().borrow_mut().retain(|other| !Rc::ptr_eq(other, &operation));
-                completed = true;
-            } else {
-                index += 1;
-            }
-        }
-        completed
     }
 }

@@ -65,7 +65,7 @@ impl Contexts {
 }
 
 impl ContextBlock {
-    /// How many names one block has; two are not in use.
+    /// How many names one block has.
     const SIZE: u32 = 4;
 
     /// The spaces of all processes together.
@@ -114,6 +114,8 @@ impl ContextBlock {
 pub(crate) enum Purpose {
     PointToPoint = 0,
     Collective = 1,
+    PartitionedIntroduction = 2,
+    PartitionedData = 3,
 }
 
 /// Counters are multiples of the block's size. 0 is the world's, with process 0 as the creator.
@@ -131,7 +133,12 @@ mod tests {
         for _ in 0..3 {
             blocks.extend([first.take(), second.take()]);
         }
-        let purposes = [Purpose::PointToPoint, Purpose::Collective];
+        let purposes = [
+            Purpose::PointToPoint,
+            Purpose::Collective,
+            Purpose::PartitionedIntroduction,
+            Purpose::PartitionedData,
+        ];
         let ids = blocks.iter().flat_map(|block| purposes.map(|purpose| block.id(purpose)));
         let distinct: std::collections::HashSet<_> = ids.collect();
         assert_eq!(distinct.len(), purposes.len() * blocks.len());

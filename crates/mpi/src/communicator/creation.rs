@@ -213,6 +213,7 @@ impl Process {
         let rank = communicator.rank();
         let number = rank + communicator.remote().map_or(0, |remote| remote.first_local);
         Spaces {
+            block,
             point_to_point: self.open_context(block.id(Purpose::PointToPoint), rank),
             collective: self.open_context(block.id(Purpose::Collective), number),
         }

@@ -124,7 +124,9 @@ impl Context<'_> {
             "MPI_Datatype" if function == "MPI_Type_get_name" => return name,
             "MPI_Win" if function == "MPI_Win_get_name" => return name,
             "MPI_Win" => "window",
-            "MPI_Datatype" if matches!(self.module, "collectives" | "one_sided") => {
+            "MPI_Datatype"
+                if matches!(self.module, "collectives" | "one_sided" | "partitioned") =>
+            {
                 return format!("TypeArgument {{ position: {position}, handle: {name} }}");
             }
             "MPI_Datatype" => "datatype",

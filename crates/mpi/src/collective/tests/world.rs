@@ -152,6 +152,7 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
         rank,
         remote: None,
         spaces: Some(Spaces {
+            block,
             point_to_point: engine.open_context(block.id(Purpose::PointToPoint), rank),
             collective: engine.open_context(block.id(Purpose::Collective), rank),
         }),

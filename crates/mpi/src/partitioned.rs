@@ -1,0 +1,282 @@
+//! Partitioned point-to-point communication (chapter 4 of the MPI standard).
+//!
+//! Two persistent requests meet once: the sender's tells the receiver's, with the program's tag and
+//! in a message space for that, how it divides its data (an *introduction*). After that each
+//! partition that the program marks as ready goes out at once as a message of its own, and
+//! arrives where it belongs in the receiver's memory: the receiver posts a receive for each
+//! partition of the sender, however it divides its own buffer. These messages have a space of their
+//! own too, in which the sender reserves tags; from round to round they are the same, since
+//! messages between two processes with one tag keep their order.
+
+mod division;
+mod introduction;
+mod receiving;
+mod sending;
+
+use std::cell::Cell;
+use std::fmt;
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, Result};
+use engine::ContextSlot;
+
+use crate::collective::EqualBlocks;
+use crate::communicator::{Communicator, Purpose};
+use crate::process::{Advance, Process};
+use crate::request::{PersistentOperation, Request};
+use crate::status::Status;
+use receiving::Receiving;
+use sending::Sending;
+
+/// A buffer in partitions of equal size.
+#[derive(Clone, Debug)]
+pub struct Partitions {
+    /// The data; a block is a partition.
+    pub blocks: EqualBlocks,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// One side of a partitioned operation.
+#[derive(Debug)]
+pub struct Partitioned {
+    communicator: Rc<Communicator>,
+    side: Side,
+    active: Cell<bool>,
+}
+
+#[derive(Debug)]
+enum Side {
+    Sending(Sending),
+    Receiving(Receiving),
+}
+
+/// The message spaces of a communicator for partitioned communication, opened when it is first used.
+#[derive(Debug)]
+pub(crate) struct PartitionedSpaces {
+    /// For introductions, with the tags of the program.
+    introductions: ContextSlot,
+    /// For data, with tags that the sender reserved.
+    data: ContextSlot,
+    next_tag: Cell<i32>,
+}
+
+impl PartitionedSpaces {
+    /// The spaces, to be closed.
+    pub(crate) fn slots(&self) -> [ContextSlot; 2] {
+        [self.introductions, self.data]
+    }
+
+    /// The first of so many consecutive tags. They are used again after 2^31, long after the
+    /// requests of the old ones are gone.
+    fn reserve_tags(&self, count: u32) -> i32 {
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        let (first, next) = match self.next_tag.get().checked_add(count) {
+            Some(next) => (self.next_tag.get(), next),
+            None => (0, count),
+        };
+        self.next_tag.set(next);
+        first
+    }
+}
+
+impl Partitioned {
+    pub(crate) fn communicator(&self) -> &Rc<Communicator> {
+        &self.communicator
+    }
+
+    /// Whether it was started and its status not yet taken.
+    pub fn is_active(&self) -> bool {
+        self.active.get()
+    }
+
+    /// How many partitions this side has.
+    fn partition_count(&self) -> u32 {
+        match &self.side {
+            Side::Sending(sending) => sending.partition_count(),
+            Side::Receiving(receiving) => receiving.partition_count(),
+        }
+    }
+
+    /// Begins a round.
+    pub(crate) fn start(self: &Rc<Self>, process: &Process) {
+        self.active.set(true);
+        match &self.side {
+            Side::Sending(sending) => sending.start(),
+            Side::Receiving(receiving) => {
+                receiving.start();
+                if !self.advance(process) {
+                    process.keep_advancing(Rc::clone(self) as Rc<dyn Advance>);
+                }
+            }
+        }
+    }
+
+    /// Whether the round is over, or none was begun; makes no progress.
+    pub(crate) fn is_complete(&self, process: &Process) -> bool {
+        !self.active.get()
+            || match &self.side {
+                Side::Sending(sending) => sending.is_complete(process),
+                Side::Receiving(receiving) => receiving.is_complete(process),
+            }
+    }
+
+    /// The status of a complete round.
+    pub(crate) fn status(&self) -> Status {
+        match &self.side {
+            Side::Sending(_) => Status::EMPTY,
+            Side::Receiving(receiving) => receiving.status(),
+        }
+    }
+
+    /// The round is over for the program too.
+    pub(crate) fn deactivate(&self) {
+        self.active.set(false);
+    }
+
+    /// The program has no more use for it.
+    pub(crate) fn give_up(&self, process: &Process) {
+        if let Side::Receiving(receiving) = &self.side {
+            receiving.give_up(process);
+        }
+    }
+
+    /// The number of a partition.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such partition; the text goes on after the name of the argument.
+    pub fn checked_partition(&self, partition: i32) -> Result<u32> {
+        let count = self.partition_count();
+        u32::try_from(partition).ok().filter(|number| *number < count).ok_or_else(|| {
+            let what = match count {
+                0 => format!("is {partition}, but the operation has no partitions"),
+                _ => format!("is {partition}, but the partitions are 0 to {}", count - 1),
+            };
+            Error::new(ErrorClass::Arg, what)
+        })
+    }
+}
+
+impl Advance for Partitioned {
+    /// A receive that has heard of the sender's partitions needs no more steps: its messages come by
+    /// themselves.
+    fn advance(&self, process: &Process) -> bool {
+        match &self.side {
+            Side::Sending(_) => true,
+            Side::Receiving(receiving) => {
+                !self.active.get() || receiving.post_when_introduced(process)
+            }
+        }
+    }
+
+    /// A receive that nobody sends to is the program's fault, but not a reason to hang.
+    fn must_end(&self) -> bool {
+        false
+    }
+}
+
+impl Process {
+    /// `MPI_Psend_init` (section 4.2.1): prepares to send partitions to the process with a rank;
+    /// without one, to nobody.
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process.
+    pub fn partitioned_send_init(
+        &self,
+        communicator: &Rc<Communicator>,
+        destination: Option<u32>,
+        tag: i32,
+        partitions: Partitions,
+    ) -> Result<Request> {
+        let target = match destination {
+            None => None,
+            Some(rank) => Some((communicator.checked_gate(rank)?, rank)),
+        };
+        let spaces = self.partitioned_spaces(communicator);
+        let sending = Sending::new(self, spaces, target, tag, partitions);
+        Ok(request(communicator, Side::Sending(sending)))
+    }
+
+    /// `MPI_Precv_init` (section 4.2.1): prepares to receive partitions from the process with a
+    /// rank; without one, from nobody.
+    ///
+    /// # Errors
+    /// As for [`Process::partitioned_send_init`].
+    pub fn partitioned_receive_init(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Option<u32>,
+        tag: i32,
+        partitions: Partitions,
+    ) -> Result<Request> {
+        if let Some(rank) = source {
+            communicator.checked_gate(rank)?;
+        }
+        let spaces = self.partitioned_spaces(communicator);
+        let receiving = Receiving::new(self, spaces, source, tag, partitions);
+        Ok(request(communicator, Side::Receiving(receiving)))
+    }
+
+    /// `MPI_Pready` (section 4.2.2): the partition may go, and goes.
+    ///
+    /// # Errors
+    /// `Request` if the operation is no send or was not started; `Arg` if there is no such
+    /// partition, or it was marked in this round already. The latter's texts go on after the name
+    /// of the argument.
+    pub fn mark_ready(&self, operation: &Partitioned, partition: i32) -> Result<()> {
+        let Side::Sending(sending) = &operation.side else {
+            let what = "the request receives partitions; only those that are sent can be ready";
+            return Err(Error::new(ErrorClass::Request, what));
+        };
+        if !operation.active.get() {
+            let what = "the request is not active: start it before its partitions are ready";
+            return Err(Error::new(ErrorClass::Request, what));
+        }
+        sending.mark_ready(self, operation.checked_partition(partition)?)?;
+        // A thread that waits for the operation may sleep.
+        self.wake_other_threads();
+        Ok(())
+    }
+
+    /// `MPI_Parrived` (section 4.2.3): whether a partition has come, after one round of progress; true
+    /// where nothing is awaited.
+    ///
+    /// # Errors
+    /// `Request` if the operation is no receive; `Arg` if there is no such partition.
+    pub fn has_arrived(&self, operation: &Partitioned, partition: i32) -> Result<bool> {
+        let Side::Receiving(receiving) = &operation.side else {
+            let what = "the request sends partitions; only those that are received can arrive";
+            return Err(Error::new(ErrorClass::Request, what));
+        };
+        let partition = operation.checked_partition(partition)?;
+        if !operation.active.get() || receiving.has_arrived(self, partition) {
+            return Ok(true);
+        }
+        self.progress();
+        Ok(!operation.active.get() || receiving.has_arrived(self, partition))
+    }
+
+    fn partitioned_spaces<'a>(&self, communicator: &'a Communicator) -> &'a PartitionedSpaces {
+        communicator.partitioned_spaces(|block, rank| PartitionedSpaces {
+            introductions: self.open_context(block.id(Purpose::PartitionedIntroduction), rank),
+            data: self.open_context(block.id(Purpose::PartitionedData), rank),
+            next_tag: Cell::new(0),
+        })
+    }
+}
+
+fn request(communicator: &Rc<Communicator>, side: Side) -> Request {
+    let operation =
+        Partitioned { communicator: Rc::clone(communicator), side, active: Cell::new(false) };
+    Request::persistent(PersistentOperation::Partitioned(Rc::new(operation)), communicator)
+}
+
+impl fmt::Display for Partitioned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match &self.side {
+            Side::Sending(_) => "send",
+            Side::Receiving(_) => "receive",
+        };
+        write!(f, "partitioned {what}")
+    }
+}

@@ -1,0 +1,75 @@
+//! How two sides divide the same data.
+
+use std::ops::Range;
+
+/// Data in parts of equal size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Division {
+    /// How many parts.
+    pub(super) count: u32,
+    /// How many bytes each has.
+    pub(super) bytes: u64,
+}
+
+impl Division {
+    /// All bytes, unless there are more than can be.
+    pub(super) fn total(&self) -> Option<u64> {
+        self.bytes.checked_mul(self.count.into()).filter(|total| *total <= isize::MAX as u64)
+    }
+
+    /// Which parts of `other` have something of part `number` of this one.
+    ///
+    /// Where both have the same amount, also none at all, part `number` lies between the same
+    /// fractions of both. Where the amounts differ, which is the program's fault, it is all of them.
+    pub(super) fn overlapped(&self, number: u32, other: &Division) -> Range<u32> {
+        if self.count == 0 || self.total() != other.total() {
+            return 0..other.count;
+        }
+        let (own, others) = (u64::from(self.count), u64::from(other.count));
+        let begin = u64::from(number) * others / own;
+        let end = (u64::from(number) + 1) * others;
+        begin as u32..end.div_ceil(own) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn parts_without_bytes_have_an_order_too() {
+        let (two, four) = (Division { count: 2, bytes: 0 }, Division { count: 4, bytes: 0 });
+        assert_eq!(two.overlapped(1, &four), 2..4);
+        assert_eq!(four.overlapped(1, &two), 0..1);
+        assert_eq!(four.overlapped(3, &four), 3..4);
+    }
+
+    #[test]
+    fn all_is_awaited_where_the_amounts_differ() {
+        let (short, long) = (Division { count: 2, bytes: 4 }, Division { count: 4, bytes: 4 });
+        assert_eq!(long.overlapped(0, &short), 0..2);
+        assert_eq!(short.overlapped(0, &long), 0..4);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_overlap_where_their_bytes_do(counts in (1..20u32, 1..20u32), unit in 1..9u64) {
+            let all = u64::from(counts.0) * u64::from(counts.1) * unit;
+            let own = Division { count: counts.0, bytes: all / u64::from(counts.0) };
+            let other = Division { count: counts.1, bytes: all / u64::from(counts.1) };
+            for number in 0..own.count {
+                let begin = u64::from(number) * own.bytes;
+                let end = begin + own.bytes;
+                let expected: Vec<u32> = (0..other.count)
+                    .filter(|part| {
+                        let first = u64::from(*part) * other.bytes;
+                        first < end && begin < first + other.bytes
+                    })
+                    .collect();
+                prop_assert_eq!(own.overlapped(number, &other).collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+}

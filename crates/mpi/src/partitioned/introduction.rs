@@ -1,0 +1,72 @@
+//! What the sender of partitions tells their receiver, once.
+
+use base::{Error, ErrorClass, Result};
+use memory::Buffer;
+
+use super::division::Division;
+
+/// How the sender divides its data, and how its messages are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Introduction {
+    /// Partition `i` comes with the tag `first_tag + i`.
+    pub(super) first_tag: i32,
+    pub(super) division: Division,
+}
+
+impl Introduction {
+    /// First tag, partitions, bytes of each.
+    pub(super) const BYTES: usize = 4 + 4 + 8;
+
+    pub(super) fn write(&self, buffer: &Buffer) {
+        buffer.write(0, &self.first_tag.to_le_bytes());
+        buffer.write(4, &self.division.count.to_le_bytes());
+        buffer.write(8, &self.division.bytes.to_le_bytes());
+    }
+
+    /// # Errors
+    /// `Intern` if this is nothing that a sender says.
+    pub(super) fn read(buffer: &Buffer, received: u64) -> Result<Self> {
+        let (mut tag, mut count, mut bytes) = ([0; 4], [0; 4], [0; 8]);
+        buffer.read(0, &mut tag);
+        buffer.read(4, &mut count);
+        buffer.read(8, &mut bytes);
+        let division =
+            Division { count: u32::from_le_bytes(count), bytes: u64::from_le_bytes(bytes) };
+        let first_tag = i32::from_le_bytes(tag);
+        let last_tag =
+            u32::try_from(first_tag).ok().and_then(|tag| tag.checked_add(division.count));
+        let sensible = received == Self::BYTES as u64
+            && last_tag.is_some_and(|tag| tag <= i32::MAX.cast_unsigned())
+            && division.total().is_some();
+        if !sensible {
+            let what = "the sender of the partitions told something that makes no sense";
+            return Err(Error::new(ErrorClass::Intern, what));
+        }
+        Ok(Self { first_tag, division })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use memory::Scratch;
+
+    use super::*;
+
+    #[test]
+    fn introductions_are_understood_and_nonsense_is_not() {
+        let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(16)), 0, 16);
+        let division = Division { count: 7, bytes: 1 << 40 };
+        let said = Introduction { first_tag: 9, division };
+        said.write(&buffer);
+        assert_eq!(Introduction::read(&buffer, 16).unwrap(), said);
+        assert!(Introduction::read(&buffer, 12).is_err());
+        for (first_tag, count, bytes) in
+            [(-1, 1, 1), (i32::MAX, 2, 1), (0, u32::MAX, 1), (0, 4, u64::MAX / 2)]
+        {
+            Introduction { first_tag, division: Division { count, bytes } }.write(&buffer);
+            assert!(Introduction::read(&buffer, 16).is_err());
+        }
+    }
+}

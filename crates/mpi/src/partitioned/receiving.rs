@@ -1,0 +1,272 @@
+//! The side that receives partitions.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use base::{Error, ErrorClass};
+use engine::{ContextSlot, RequestId};
+use memory::{Buffer, Scratch};
+
+use super::division::Division;
+use super::introduction::Introduction;
+use super::{PartitionedSpaces, Partitions};
+use crate::collective::EqualBlocks;
+use crate::collective::blocks::Blocks;
+use crate::point_to_point::Source;
+use crate::process::{Process, error_of};
+use crate::status::Status;
+
+/// A receive, and where it stands in its round.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    /// None for no process.
+    source: Option<u32>,
+    tag: i32,
+    context: ContextSlot,
+    buffer: Buffer,
+    /// The same data, by elements.
+    elements: Blocks,
+    element_bytes: usize,
+    own: Division,
+    introduced: RefCell<Introduced>,
+    round: RefCell<Round>,
+}
+
+/// What is known of the sender.
+#[derive(Debug)]
+enum Introduced {
+    /// Nothing: the receive for its introduction, and where that will be.
+    Awaited(RequestId, Buffer),
+    /// It made itself known.
+    Known(Introduction),
+    /// It said something that makes no sense, or is nobody.
+    Unusable(Option<Error>),
+}
+
+#[derive(Debug, Default)]
+struct Round {
+    /// The receives for the partitions of the sender; none for those that have come.
+    pieces: Vec<Option<RequestId>>,
+    /// Whether they are posted.
+    posted: bool,
+    /// All before this one have come.
+    settled: usize,
+    bytes: u64,
+    error: Option<Error>,
+    /// Where data comes first if a partition of the sender ends inside an element here.
+    packed: Option<Arc<Scratch>>,
+}
+
+impl Receiving {
+    /// Asks for the sender's introduction.
+    pub(super) fn new(
+        process: &Process,
+        spaces: &PartitionedSpaces,
+        source: Option<u32>,
+        tag: i32,
+        partitions: Partitions,
+    ) -> Self {
+        let Partitions { blocks, count } = partitions;
+        let own = Division { count, bytes: blocks.block_bytes() as u64 };
+        let EqualBlocks { buffer, datatype, .. } = blocks;
+        let introduced = match source {
+            None => Introduced::Unusable(None),
+            Some(rank) => {
+                let memory = Arc::new(Scratch::zeroed(Introduction::BYTES));
+                let said = Buffer::of_scratch(&memory, 0, Introduction::BYTES);
+                let id = process.post_receive(spaces.introductions, rank, tag, said.clone());
+                Introduced::Awaited(id, said)
+            }
+        };
+        Self {
+            source,
+            tag,
+            context: spaces.data,
+            elements: Blocks::of_elements(buffer.clone(), &datatype, 1),
+            element_bytes: datatype.size(),
+            buffer,
+            own,
+            introduced: RefCell::new(introduced),
+            round: RefCell::default(),
+        }
+    }
+
+    pub(super) fn partition_count(&self) -> u32 {
+        self.own.count
+    }
+
+    pub(super) fn start(&self) {
+        let mut round = self.round.borrow_mut();
+        let packed = round.packed.take();
+        *round = Round { packed, ..Round::default() };
+    }
+
+    /// Posts the receives of the round, once the sender has made itself known; whether it has.
+    pub(super) fn post_when_introduced(&self, process: &Process) -> bool {
+        let mut round = self.round.borrow_mut();
+        if round.posted {
+            return true;
+        }
+        self.hear_introduction(process);
+        match (&*self.introduced.borrow(), self.source) {
+            (Introduced::Awaited(..), _) => return false,
+            (Introduced::Known(sender), Some(source)) => {
+                self.post(process, &mut round, sender, source);
+            }
+            (Introduced::Unusable(error), _) => round.error.clone_from(error),
+            (Introduced::Known(_), None) => {}
+        }
+        round.posted = true;
+        true
+    }
+
+    fn hear_introduction(&self, process: &Process) {
+        let mut introduced = self.introduced.borrow_mut();
+        let Introduced::Awaited(id, said) = &*introduced else { return };
+        let Some(outcome) = process.runtime().take(*id) else { return };
+        *introduced = match Introduction::read(said, outcome.bytes) {
+            Ok(introduction) => Introduced::Known(introduction),
+            Err(error) => Introduced::Unusable(Some(error)),
+        };
+    }
+
+    fn post(&self, process: &Process, round: &mut Round, sender: &Introduction, source: u32) {
+        let (own, total) = (self.buffer.len(), sender.division.total());
+        if total.is_none_or(|total| total > own as u64) {
+            let what = format!(
+                "the sender's {} partitions of {} bytes are more than the {} partitions of {} \
+                 bytes that they are received into",
+                sender.division.count, sender.division.bytes, self.own.count, self.own.bytes
+            );
+            round.error = Some(Error::new(ErrorClass::Truncate, what));
+        }
+        let bytes = sender.division.bytes as usize;
+        if !self.elements_are_whole(bytes) && round.packed.is_none() {
+            round.packed = Some(Arc::new(Scratch::zeroed(own)));
+        }
+        for number in 0..sender.division.count {
+            let buffer = self.place(round, number, bytes);
+            let tag = sender.first_tag + number as i32;
+            round.pieces.push(Some(process.post_receive(self.context, source, tag, buffer)));
+        }
+    }
+
+    /// Whether partitions of so many bytes end between elements, or these have no gaps.
+    fn elements_are_whole(&self, bytes: usize) -> bool {
+        matches!(self.elements, Blocks::Bytes { .. })
+            || self.element_bytes == 0
+            || bytes.is_multiple_of(self.element_bytes)
+    }
+
+    /// Which packed bytes a partition of the sender is, as far as there is room.
+    fn range(&self, number: u32, bytes: usize) -> (usize, usize) {
+        let room = self.buffer.len();
+        let offset = (number as usize).saturating_mul(bytes).min(room);
+        (offset, bytes.min(room - offset))
+    }
+
+    /// Where the data of a partition of the sender goes.
+    fn place(&self, round: &Round, number: u32, bytes: usize) -> Buffer {
+        let (offset, length) = self.range(number, bytes);
+        if length == 0 {
+            return Buffer::empty();
+        }
+        if let Blocks::Bytes { .. } = self.elements {
+            return self.buffer.contiguous_part(offset as isize, length);
+        }
+        match &round.packed {
+            Some(packed) if !self.elements_are_whole(bytes) => {
+                Buffer::of_scratch(packed, offset, length)
+            }
+            _ => self.elements.part(offset / self.element_bytes, length / self.element_bytes),
+        }
+    }
+
+    /// Whether a partition has come.
+    pub(super) fn has_arrived(&self, process: &Process, partition: u32) -> bool {
+        let mut round = self.round.borrow_mut();
+        if !round.posted {
+            return false;
+        }
+        let Introduced::Known(sender) = *self.introduced.borrow() else { return true };
+        let mut needed = self.own.overlapped(partition, &sender.division);
+        needed.all(|number| self.settle(process, &mut round, number, &sender))
+    }
+
+    /// Whether all partitions have come.
+    pub(super) fn is_complete(&self, process: &Process) -> bool {
+        let mut round = self.round.borrow_mut();
+        if !round.posted {
+            return false;
+        }
+        let Introduced::Known(sender) = *self.introduced.borrow() else { return true };
+        while round.settled < round.pieces.len() {
+            let number = round.settled as u32;
+            if !self.settle(process, &mut round, number, &sender) {
+                return false;
+            }
+            round.settled += 1;
+        }
+        true
+    }
+
+    /// Takes leave of the receive for a partition of the sender, if it is complete; whether it is.
+    fn settle(
+        &self,
+        process: &Process,
+        round: &mut Round,
+        number: u32,
+        sender: &Introduction,
+    ) -> bool {
+        let Some(id) = round.pieces[number as usize] else { return true };
+        let Some(outcome) = process.runtime().take(id) else { return false };
+        round.pieces[number as usize] = None;
+        round.bytes += outcome.bytes;
+        if let Some(problem) = outcome.problem {
+            round.error.get_or_insert(error_of(problem));
+        }
+        let bytes = sender.division.bytes as usize;
+        if !self.elements_are_whole(bytes) {
+            let (offset, _) = self.range(number, bytes);
+            self.unpack(&self.place(round, number, bytes), offset, outcome.bytes as usize);
+        }
+        true
+    }
+
+    /// Copies the first bytes of `packed` to where they belong from a packed offset on.
+    fn unpack(&self, packed: &Buffer, offset: usize, length: usize) {
+        let length = length.min(packed.len());
+        let mut piece = [0; UNPACK_PIECE_BYTES];
+        let mut done = 0;
+        while done < length {
+            let part = &mut piece[..UNPACK_PIECE_BYTES.min(length - done)];
+            packed.read(done, part);
+            self.buffer.write(offset + done, part);
+            done += part.len();
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let round = self.round.borrow();
+        match self.source {
+            None => Status::OF_NULL,
+            Some(rank) => Status {
+                source: Source::Rank(rank),
+                tag: Some(self.tag),
+                bytes: round.bytes,
+                cancelled: false,
+                error: round.error.clone().map(Box::new),
+            },
+        }
+    }
+
+    /// The introduction, if it was not heard, is for nobody: as the order of calls says.
+    pub(super) fn give_up(&self, process: &Process) {
+        if let Introduced::Awaited(id, _) = &*self.introduced.borrow() {
+            process.runtime().detach(*id);
+        }
+    }
+}
+
+/// Data is unpacked through a piece of the stack of this size, in bytes.
+const UNPACK_PIECE_BYTES: usize = 4096;
