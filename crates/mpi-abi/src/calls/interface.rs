@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::slice;
 
 use base::ErrorClass;
+use datatype::Predefined;
 use mpi::info::Info;
 
 use crate::arguments::{Out, null};
@@ -55,8 +56,77 @@ pub fn abi_set_fortran_info(call: &Call, info: Option<Rc<Info>>) -> Outcome<()> 
     if known.is_some() {
         return Err(Failure::new(ErrorClass::Abi, "the facts about Fortran were set before"));
     }
-    *known = info.map(|info| info.duplicate());
+    let info = info.ok_or_else(|| Failure::argument(1, ErrorClass::Info, "is MPI_INFO_NULL"))?;
+    let facts = Info::new();
+    for (key, named) in FORTRAN_SIZES {
+        if let Some(value) = info.value(key.as_bytes(), infos::LIMITS)? {
+            check_size(key, &value, named)?;
+            facts.set(key.as_bytes(), &value, infos::LIMITS)?;
+        }
+    }
+    for kind in FORTRAN_KINDS {
+        let key = format!("mpi_{kind}_supported");
+        if let Some(value) = info.value(key.as_bytes(), infos::LIMITS)? {
+            if !matches!(&*value, b"true" | b"false") {
+                let value = String::from_utf8_lossy(&value);
+                let detail = format!("has \"{value}\" for {key}, but must say true or false");
+                return Err(Failure::argument(1, ErrorClass::InfoValue, detail));
+            }
+            facts.set(key.as_bytes(), &value, infos::LIMITS)?;
+        }
+    }
+    *known = Some(facts);
     Ok(())
+}
+
+/// The sizes, in bytes, that Fortran bindings tell, and the datatypes that must have them.
+const FORTRAN_SIZES: [(&str, Predefined); 4] = [
+    ("mpi_logical_size", Predefined::FortranLogical),
+    ("mpi_integer_size", Predefined::FortranInteger),
+    ("mpi_real_size", Predefined::FortranReal),
+    ("mpi_double_precision_size", Predefined::FortranDoublePrecision),
+];
+
+/// The optional types of which Fortran bindings tell whether the compiler has them.
+const FORTRAN_KINDS: [&str; 19] = [
+    "logical1",
+    "logical2",
+    "logical4",
+    "logical8",
+    "logical16",
+    "integer1",
+    "integer2",
+    "integer4",
+    "integer8",
+    "integer16",
+    "real2",
+    "real4",
+    "real8",
+    "real16",
+    "complex4",
+    "complex8",
+    "complex16",
+    "complex32",
+    "double_complex",
+];
+
+/// Whether a size that Fortran bindings tell is the one that the datatype has here.
+fn check_size(key: &str, value: &[u8], named: Predefined) -> Outcome<()> {
+    let text = String::from_utf8_lossy(value);
+    let Ok(size) = text.parse::<usize>() else {
+        let detail = format!("has \"{text}\" for {key}, but must have a number of bytes");
+        return Err(Failure::argument(1, ErrorClass::InfoValue, detail));
+    };
+    if size == named.size() {
+        return Ok(());
+    }
+    let detail = format!(
+        "has {size} for {key}, but {} has {} bytes here; compile without options that change the \
+         sizes of Fortran's types",
+        named.name(),
+        named.size()
+    );
+    Err(Failure::argument(1, ErrorClass::Abi, detail))
 }
 
 pub fn abi_get_fortran_info(call: &Call, info: Out<c::Info>) -> Outcome<()> {
@@ -86,10 +156,17 @@ pub fn abi_set_fortran_booleans(
         // SAFETY: the program vouches for a value of the size that it tells.
         Ok(unsafe { slice::from_raw_parts(value.cast::<u8>(), size) }.into())
     };
-    *known = Some(Booleans {
-        logical_true: read(2, logical_true)?,
-        logical_false: read(3, logical_false)?,
-    });
+    let told =
+        Booleans { logical_true: read(2, logical_true)?, logical_false: read(3, logical_false)? };
+    // Reductions take any byte that is not zero for true, as all compilers' values allow.
+    if told.logical_false.iter().any(|&byte| byte != 0)
+        || told.logical_true.iter().all(|&byte| byte == 0)
+    {
+        let detail =
+            "false must have no bit set and true at least one, as with all Fortran compilers";
+        return Err(Failure::new(ErrorClass::Abi, detail));
+    }
+    *known = Some(told);
     Ok(())
 }
 
