@@ -1,0 +1,121 @@
+// Dynamic windows: several regions that come and go, operations over the whole of one, and access
+// to what is not attached, which is refused at the next synchronization and changes nothing.
+// run: 1 2 3
+#include "windows.h"
+
+enum { REGIONS = 5, INTS = 4000 };
+
+static MPI_Win win;
+static int *regions[REGIONS];
+static MPI_Aint addresses[64][REGIONS];
+
+static void attach_all(void) {
+    for (int i = 0; i < REGIONS; i++) {
+        regions[i] = calloc(INTS, sizeof(int));
+        OK(MPI_Win_attach(win, regions[i], INTS * sizeof(int)));
+        OK(MPI_Get_address(regions[i], &addresses[check_rank][i]));
+    }
+    OK(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, addresses, REGIONS, MPI_AINT,
+                     MPI_COMM_WORLD));
+}
+
+static void write_everywhere(void) {
+    static int data[INTS];
+    OK(MPI_Win_lock_all(0, win));
+    for (int rank = 0; rank < check_size; rank++)
+        for (int i = 0; i < REGIONS; i++) {
+            for (int k = 0; k < INTS; k++) data[k] = rank * 10 + i + k;
+            MPI_Aint place = MPI_Aint_add(addresses[rank][i], check_rank * (MPI_Aint)sizeof(int));
+            MPI_Datatype comb;
+            OK(MPI_Type_vector(INTS / check_size, 1, check_size, MPI_INT, &comb));
+            OK(MPI_Type_commit(&comb));
+            OK(MPI_Put(data + check_rank, 1, comb, rank, place, 1, comb, win));
+            OK(MPI_Type_free(&comb));
+            OK(MPI_Win_flush_local(rank, win));
+        }
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    int wrong = 0;
+    for (int i = 0; i < REGIONS; i++)
+        for (int k = 0; k < INTS / check_size * check_size; k++)
+            wrong += regions[i][k] != check_rank * 10 + i + k;
+    CHECK(wrong == 0, "%d wrong", wrong);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void expect_refusal(int code) {
+    int class = -1;
+    if (code == MPI_SUCCESS) {
+        CHECK(0, "an operation on memory that is not attached succeeded");
+        return;
+    }
+    MPI_Error_class(code, &class);
+    CHECK_EQ(class, MPI_ERR_RMA_RANGE);
+}
+
+// An operation and the flush after it: one of them fails.
+static int flushed(int code, int target) {
+    int after = MPI_Win_flush(target, win);
+    return code == MPI_SUCCESS ? after : code;
+}
+
+static void access_outside(void) {
+    static int data[INTS + 1], kept[INTS];
+    int target = (check_rank + 1) % check_size;
+    memcpy(kept, regions[0], sizeof kept);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    MPI_Aint base = addresses[target][0], past = MPI_Aint_add(base, INTS * sizeof(int));
+    MPI_Aint hidden;
+    OK(MPI_Get_address(kept, &hidden));
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win));
+    expect_refusal(flushed(MPI_Put(data, INTS + 1, MPI_INT, target, base, INTS + 1, MPI_INT, win), target));
+    expect_refusal(flushed(MPI_Put(data, 1, MPI_INT, target, hidden, 1, MPI_INT, win), target));
+    expect_refusal(flushed(MPI_Put(data, 1, MPI_INT, target, 8, 1, MPI_INT, win), target));
+    expect_refusal(flushed(MPI_Get(data, 2, MPI_INT, target, past - 4, 2, MPI_INT, win), target));
+    expect_refusal(flushed(
+        MPI_Accumulate(data, INTS, MPI_INT, target, hidden, INTS, MPI_INT, MPI_SUM, win), target));
+    expect_refusal(flushed(MPI_Get_accumulate(data, 1, MPI_INT, kept, 1, MPI_INT, target, hidden, 1,
+                                              MPI_INT, MPI_SUM, win),
+                           target));
+    // It goes on after that.
+    OK(MPI_Put(data, 0, MPI_INT, target, 0, 0, MPI_INT, win));
+    OK(MPI_Get(data, 1, MPI_INT, target, base, 1, MPI_INT, win));
+    OK(MPI_Win_unlock(target, win));
+    CHECK_EQ(data[0], target * 10);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK(!memcmp(kept + 1, regions[0] + 1, sizeof kept - sizeof(int)), "memory was changed");
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void wrong_arguments(void) {
+    EXPECT_ERROR(MPI_Win_attach(win, regions[0] + 7, 4), MPI_ERR_RMA_ATTACH, "attached already");
+    EXPECT_ERROR(MPI_Win_detach(win, regions[0] + 7), MPI_ERR_RMA_ATTACH);
+    EXPECT_ERROR(MPI_Win_attach(win, NULL, 4), MPI_ERR_BASE, "base");
+    EXPECT_ERROR(MPI_Win_attach(win, regions[0], -4), MPI_ERR_SIZE, "size", "-4");
+    MPI_Aint size;
+    int unit;
+    void *base;
+    EXPECT_ERROR(MPI_Win_shared_query(win, 0, &size, &unit, &base), MPI_ERR_RMA_FLAVOR);
+}
+
+int main(void) {
+    check_begin();
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    for (int turn = 0; turn < 3; turn++) {
+        attach_all();
+        write_everywhere();
+        if (check_is_combray) {
+            access_outside();
+            wrong_arguments();
+        }
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        for (int i = 0; i < REGIONS; i++) {
+            OK(MPI_Win_detach(win, regions[(i + turn) % REGIONS]));
+            free(regions[(i + turn) % REGIONS]);
+        }
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+    }
+    OK(MPI_Win_free(&win));
+    return check_end();
+}
