@@ -257,7 +257,7 @@ impl Process {
             }
             offset += length;
         }
-        window.note_unflushed(target);
+        window.note_asked(target);
         if operation.is_complete(self) {
             return None;
         }
@@ -294,13 +294,13 @@ impl Process {
         let gate = window.communicator.gate(target).expect("the target was checked");
         let context = window.communicator.point_to_point_context();
         if let Some(id) = self.post_send(gate, context, target, REQUEST_TAG, message) {
-            window.note_sending(id);
+            window.note_sending(self, id);
         }
     }
 
     /// While too many requests are not on their way yet, waits for the oldest.
     fn wait_for_room(&self, window: &Window) {
-        while let Some(oldest) = window.oldest_of_too_many(self) {
+        while let Some(oldest) = window.oldest_of_too_many() {
             self.wait_for(oldest);
         }
     }

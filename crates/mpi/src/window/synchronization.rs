@@ -221,25 +221,32 @@ impl Process {
             return Ok(());
         }
         let mut outcome = Ok(());
+        let mut asked = Vec::new();
         for target in targets {
-            window.take_unflushed(Some(*target));
+            asked.extend(window.unflushed(Some(*target)));
             outcome = outcome.and(self.settle_locally(window, Some(*target)));
         }
-        outcome.and(self.ask_all(window, Kind::Unlock, targets, false))
+        let unlocked = self.ask_all(window, Kind::Unlock, targets, false);
+        asked.into_iter().for_each(|(target, sent)| window.note_done(target, sent));
+        outcome.and(unlocked)
     }
 
     /// Waits until all operations to the targets are done there.
     fn settle(&self, window: &Window, target: Option<u32>) -> Result<()> {
-        let targets = window.take_unflushed(target);
+        let asked = window.unflushed(target);
+        let targets: Vec<u32> = asked.iter().map(|(target, _)| *target).collect();
         let outcome = self.settle_locally(window, target);
-        outcome.and(self.ask_all(window, Kind::Flush, &targets, false))
+        let flushed = self.ask_all(window, Kind::Flush, &targets, false);
+        asked.into_iter().for_each(|(target, sent)| window.note_done(target, sent));
+        outcome.and(flushed)
     }
 
     /// Waits until the buffers of all operations to the targets are free and full.
     fn settle_locally(&self, window: &Window, target: Option<u32>) -> Result<()> {
         let mut outcome = Ok(());
-        while let Some(operation) = window.take_outstanding(target) {
+        while let Some(operation) = window.outstanding(target) {
             self.wait_until(&mut |process| operation.is_complete(process));
+            window.forget_outstanding(&operation);
             outcome = outcome.and(operation.error().map_or(Ok(()), Err));
         }
         outcome

@@ -1,7 +1,7 @@
 //! What an origin remembers of the operations of one window.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use engine::RequestId;
@@ -14,12 +14,20 @@ use crate::Process;
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     next_reply: Cell<i32>,
-    /// Targets that were asked for something and not yet whether it is done.
-    unflushed: RefCell<BTreeSet<u32>>,
+    /// By target: how far it is with what it was asked for.
+    targets: RefCell<BTreeMap<u32, Asked>>,
     /// Operations whose messages may be underway.
     outstanding: RefCell<Vec<Rc<Operation>>>,
     /// Requests that are not on their way yet.
     sending: RefCell<VecDeque<RequestId>>,
+}
+
+/// Numbers of operations, counted from the first on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    sent: u64,
+    /// So many are known to be done.
+    done: u64,
 }
 
 /// Requests that wait to be sent, at most.
@@ -36,16 +44,26 @@ impl Window {
         FIRST_REPLY_TAG + next
     }
 
-    pub(super) fn note_unflushed(&self, target: u32) {
-        self.traffic.unflushed.borrow_mut().insert(target);
+    /// Notes that a target was asked for something.
+    pub(super) fn note_asked(&self, target: u32) {
+        self.traffic.targets.borrow_mut().entry(target).or_default().sent += 1;
     }
 
-    /// Those of the targets that are to be asked whether all is done, which is noted.
-    pub(super) fn take_unflushed(&self, target: Option<u32>) -> Vec<u32> {
-        let mut unflushed = self.traffic.unflushed.borrow_mut();
-        match target {
-            None => std::mem::take(&mut *unflushed).into_iter().collect(),
-            Some(target) => unflushed.take(&target).into_iter().collect(),
+    /// Those of the targets that may not have done all that they were asked for, and how much that
+    /// is.
+    ///
+    /// They stay so until [`Window::note_done`]: another thread may ask for the same meanwhile.
+    pub(super) fn unflushed(&self, target: Option<u32>) -> Vec<(u32, u64)> {
+        let targets = self.traffic.targets.borrow();
+        let wanted = |at: u32| target.is_none_or(|target| target == at);
+        let open = targets.iter().filter(|(at, asked)| wanted(**at) && asked.done < asked.sent);
+        open.map(|(at, asked)| (*at, asked.sent)).collect()
+    }
+
+    /// Notes that a target has done so much.
+    pub(super) fn note_done(&self, target: u32, done: u64) {
+        if let Some(asked) = self.traffic.targets.borrow_mut().get_mut(&target) {
+            asked.done = asked.done.max(done);
         }
     }
 
@@ -58,27 +76,35 @@ impl Window {
         outstanding.push(Rc::clone(operation));
     }
 
-    /// An operation to one of the targets that may be underway; it is remembered no more.
-    pub(super) fn take_outstanding(&self, target: Option<u32>) -> Option<Rc<Operation>> {
-        let mut outstanding = self.traffic.outstanding.borrow_mut();
-        let of_target = |one: &Rc<Operation>| target.is_none_or(|target| one.target == target);
-        let index = outstanding.iter().rposition(of_target)?;
-        Some(outstanding.swap_remove(index))
+    /// An operation to one of the targets that may be underway.
+    pub(super) fn outstanding(&self, target: Option<u32>) -> Option<Rc<Operation>> {
+        let outstanding = self.traffic.outstanding.borrow();
+        outstanding
+            .iter()
+            .rfind(|one| target.is_none_or(|target| one.target == target))
+            .map(Rc::clone)
     }
 
-    pub(super) fn note_sending(&self, id: RequestId) {
-        self.traffic.sending.borrow_mut().push_back(id);
+    /// It is not any more.
+    pub(super) fn forget_outstanding(&self, operation: &Rc<Operation>) {
+        let mut outstanding = self.traffic.outstanding.borrow_mut();
+        if let Some(index) = outstanding.iter().rposition(|other| Rc::ptr_eq(other, operation)) {
+            outstanding.swap_remove(index);
+        }
+    }
+
+    /// Notes a request that is not on its way yet.
+    pub(super) fn note_sending(&self, process: &Process, id: RequestId) {
+        let mut sending = self.traffic.sending.borrow_mut();
+        while sending.front().is_some_and(|oldest| process.runtime().take(*oldest).is_some()) {
+            sending.pop_front();
+        }
+        sending.push_back(id);
     }
 
     /// The oldest request that is not on its way, if too many are not; it is to be waited for.
-    pub(super) fn oldest_of_too_many(&self, process: &Process) -> Option<RequestId> {
+    pub(super) fn oldest_of_too_many(&self) -> Option<RequestId> {
         let mut sending = self.traffic.sending.borrow_mut();
-        while let Some(oldest) = sending.front() {
-            if process.runtime().take(*oldest).is_none() {
-                break;
-            }
-            sending.pop_front();
-        }
         if sending.len() < SENDING_MAX { None } else { sending.pop_front() }
     }
 }
