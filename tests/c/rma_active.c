@@ -1,5 +1,6 @@
 // Post, start, complete, wait and test: rings, stars and pairs in turn, on windows of all flavors;
 // fences with all assertions.
+// each: auto never
 // run: 2 3 5
 #include "windows.h"
 
@@ -97,9 +98,11 @@ static void fences(const Window *window) {
     OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window->win));
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    window_sharing(argc, argv);
     check_begin();
     for (int flavor = 0; flavor < FLAVORS; flavor++) {
+        if (!window_exists(flavor)) continue;
         Window window = window_open(flavor, LARGE);
         ring(&window, 8);
         ring(&window, LARGE);

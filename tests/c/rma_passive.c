@@ -2,9 +2,10 @@
 // allocated window, with locks, accumulates and flushes. Where the library must be called for
 // progress (created windows) any call of it will do.
 // run: 2 3
+// timeout: 60
 #include "windows.h"
 
-enum { COMPUTING_MS = 700, TURNS = 50 };
+enum { COMPUTING_MS = 700, TURNS = 30 };
 
 static double now(void) { return MPI_Wtime(); }
 

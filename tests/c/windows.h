@@ -52,6 +52,16 @@ static void MAYBE_UNUSED window_close(Window *window) {
     free(window->origins);
 }
 
+// By the argument "never", programs with a line "each: auto never" try windows without shared memory.
+static void MAYBE_UNUSED window_sharing(int argc, char **argv) {
+    if (argc > 1) setenv("COMBRAY_SHARED_WINDOWS", argv[1], 1);
+}
+
+static int MAYBE_UNUSED window_exists(int flavor) {
+    const char *sharing = getenv("COMBRAY_SHARED_WINDOWS");
+    return flavor != SHARED || !sharing || strcmp(sharing, "never");
+}
+
 // The displacement of a byte in the part of a process.
 static MPI_Aint MAYBE_UNUSED window_at(const Window *window, int rank, MPI_Aint offset) {
     return window->origins[rank] + offset;

@@ -37,11 +37,20 @@ pub const VARIABLES: &[Variable] = &[
         audience: Audience::Tuner,
         changeable: true,
     },
+    Variable {
+        name: "COMBRAY_SHARED_WINDOWS",
+        values: &["auto", "never"],
+        help: "whether the memory that comes with a window of one-sided communication is shared by \
+               the processes of a machine; the value of rank 0 of the window counts",
+        audience: Audience::User,
+        changeable: true,
+    },
 ];
 
 /// The positions in [`VARIABLES`].
 const SINGLE_COPY: usize = 0;
 const STRATEGY: usize = 1;
+const SHARED_WINDOWS: usize = 2;
 
 /// Variables that the launcher and the compiler wrappers set or read.
 const OTHERS: &[&str] = &[
@@ -86,6 +95,11 @@ impl Configuration {
     /// `COMBRAY_STRATEGY` is `aggregate`.
     pub fn aggregate(&self) -> bool {
         self.chosen[STRATEGY] == 0
+    }
+
+    /// `COMBRAY_SHARED_WINDOWS` is not `never`.
+    pub fn shared_windows(&self) -> bool {
+        self.chosen[SHARED_WINDOWS] == 0
     }
 
     fn from_variables(

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
-use driver_shm::{Card, SharedMemory};
+use driver_shm::{Card, Invitation, SharedMemory};
 use memory::Buffer;
 
 use super::exposed::Exposed;
@@ -23,6 +23,9 @@ const PART_ALIGNMENT: usize = 4096;
 
 /// The card of shared memory is told with so many bytes, the rest of which are zero.
 const CARD_BYTES: usize = 256;
+
+/// In place of a card: memory may not be shared.
+const NEVER: &[u8] = b"never";
 
 impl Process {
     /// `MPI_Win_create`: a window on memory of the program; `unit` is the unit of displacements in
@@ -164,18 +167,16 @@ impl Process {
         let (offsets, length) = arranged(shares, alignment).ok_or_else(|| no_memory(shares))?;
         let words = shares.len() * WORDS;
         let told = room(CARD_BYTES);
-        let mut mine = None;
-        if communicator.rank() == 0
-            && let Ok((memory, invitation)) = SharedMemory::create(words, length)
-        {
-            told.write(0, invitation.card.to_string().as_bytes());
-            mine = Some((memory, invitation));
-        }
+        let first = communicator.rank() == 0;
+        let mine = if first { self.offer_memory(words, length, &told) } else { None };
         self.complete(collective::bcast(communicator, collective::Root::Rank(0), told.clone())?)?;
         let mut text = [0; CARD_BYTES];
         told.read(0, &mut text);
         if text[0] == 0 {
             return Err(no_memory(shares));
+        }
+        if text.starts_with(NEVER) {
+            return Err(not_shared("COMBRAY_SHARED_WINDOWS is \"never\""));
         }
         let opened = match &mine {
             Some((memory, _)) => Ok(Arc::clone(memory)),
@@ -192,6 +193,23 @@ impl Process {
             Ok(_) => Err(not_shared("another process could not map the memory")),
             Err(why) => Err(not_shared(&why)),
         }
+    }
+
+    /// Creates memory for all, and leaves in `told` what the others must know: its card, that it
+    /// may not be shared, or nothing if there is none.
+    fn offer_memory(
+        &self,
+        words: usize,
+        length: usize,
+        told: &Buffer,
+    ) -> Option<(Arc<SharedMemory>, Invitation)> {
+        if !self.configuration().shared_windows() {
+            told.write(0, NEVER);
+            return None;
+        }
+        let (memory, invitation) = SharedMemory::create(words, length).ok()?;
+        told.write(0, invitation.card.to_string().as_bytes());
+        Some((memory, invitation))
     }
 
     /// Memory for the own part, which others reach by messages.
