@@ -17,6 +17,7 @@ use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 use mpi::info::Info;
 use mpi::operation::Operation;
+use mpi::session::Session;
 use mpi::{Destination, Source};
 
 use crate::c::{self, Comm, Handle, Status};
@@ -50,6 +51,8 @@ pub struct Named<H, T> {
 
 /// A communicator of the program.
 pub type KnownCommunicator = Named<Comm, Rc<Communicator>>;
+/// A session of the program.
+pub type KnownSession = Named<c::Session, Rc<Session>>;
 /// A window of the program.
 pub type KnownWindow = Named<c::Win, Rc<ProgramWindow>>;
 /// A datatype of the program.
@@ -92,7 +95,10 @@ impl Call {
     #[inline(always)]
     pub fn communicator(&self, position: usize, handle: Comm) -> Outcome<KnownCommunicator> {
         let object = match handle {
-            MPI_COMM_WORLD => Rc::clone(self.library.process.world()),
+            MPI_COMM_WORLD => match self.library.process.world_if_any() {
+                Some(world) => Rc::clone(world),
+                None => return Err(no_world(position)),
+            },
             _ => self.other_communicator(position, handle)?,
         };
         self.blame(Blamed::Communicator(handle));
@@ -102,7 +108,10 @@ impl Call {
     #[inline(never)]
     fn other_communicator(&self, position: usize, handle: Comm) -> Outcome<Rc<Communicator>> {
         match handle {
-            MPI_COMM_SELF => Ok(Rc::clone(self.library.process.alone())),
+            MPI_COMM_SELF => {
+                let alone = self.library.process.alone_if_any();
+                alone.cloned().ok_or_else(|| no_world(position))
+            }
             _ => {
                 let found = self.library.communicators.get(handle);
                 let found = found.ok_or_else(|| invalid(position, handle))?;
@@ -166,17 +175,30 @@ impl Call {
         if handle == MPI_INFO_NULL { Ok(None) } else { self.info(position, handle).map(Some) }
     }
 
+    /// The session with this handle; errors of the call go to its error handler.
+    pub fn session(&self, position: usize, handle: c::Session) -> Outcome<KnownSession> {
+        let found = self.library.sessions.get(handle);
+        let object = found.ok_or_else(|| invalid(position, handle))?;
+        self.blame(Blamed::Session(handle));
+        Ok(Named { handle, object })
+    }
+
     /// The error handler with this handle.
     pub fn error_handler(
         &self,
         position: usize,
         handle: c::Errhandler,
     ) -> Outcome<Rc<ErrorHandler>> {
-        if let Some(handler) = self.library.predefined.error_handler(handle) {
-            return Ok(Rc::clone(handler));
-        }
-        let found = self.library.error_handlers.with(handle, |counted| Rc::clone(&counted.handler));
-        found.ok_or_else(|| invalid(position, handle))
+        self.library.error_handler(handle).ok_or_else(|| invalid(position, handle))
+    }
+
+    /// The error handler with this handle, which is also to hear of the call's errors.
+    pub fn named_error_handler(
+        &self,
+        position: usize,
+        handle: c::Errhandler,
+    ) -> Outcome<Named<c::Errhandler, Rc<ErrorHandler>>> {
+        Ok(Named { handle, object: self.error_handler(position, handle)? })
     }
 
     /// To whom a message goes.
@@ -305,6 +327,12 @@ impl Call {
 #[cold]
 pub fn invalid<H: Handle>(position: usize, handle: H) -> Failure {
     Failure::argument(position, H::KIND.error_class(), describe(handle.raw(), H::KIND))
+}
+
+#[cold]
+fn no_world(position: usize) -> Failure {
+    let detail = "is there only after MPI_Init: sessions have none";
+    Failure::argument(position, ErrorClass::Comm, detail)
 }
 
 #[cold]

@@ -19,6 +19,7 @@ pub mod packing;
 pub mod partitioned;
 pub mod point_to_point;
 pub mod requests;
+pub mod sessions;
 pub mod statuses;
 pub mod tools;
 pub mod topologies;

@@ -37,20 +37,27 @@ pub struct Call {
 /// Where the process is between start and end, and whether calls must take the lock.
 static PHASE: AtomicU32 = AtomicU32::new(0);
 
-const INITIALIZED: u32 = 1;
-const FINALIZED: u32 = 2;
-const LOCKED: u32 = 4;
+/// Calls are let in: the world is there, or a session is open.
+const OPEN: u32 = 1;
+/// They must take the lock.
+const LOCKED: u32 = 2;
 /// Tools wait for events, which they are told of at the end of calls.
-const WATCHED: u32 = 8;
+const WATCHED: u32 = 4;
+/// `MPI_Init` has returned.
+const INITIALIZED: u32 = 8;
+/// `MPI_Finalize` has returned.
+const FINALIZED: u32 = 16;
 
-const INITIALIZED_LOCKED: u32 = INITIALIZED | LOCKED;
+/// What a call looks at.
+const MANNER: u32 = OPEN | LOCKED | WATCHED;
+const OPEN_LOCKED: u32 = OPEN | LOCKED;
 
-/// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`.
+/// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`, and while a session is open.
 #[inline(always)]
 pub fn enter(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
     let mut admission = None;
-    if phase != INITIALIZED {
+    if phase & MANNER != OPEN {
         match admit(entry, phase) {
             Ok(admitted) => admission = Some(admitted),
             Err(code) => return code,
@@ -64,7 +71,7 @@ pub fn enter(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> 
 /// Runs a call that is allowed at any time.
 #[inline]
 pub fn enter_any_time(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
-    let _guard = (PHASE.load(Ordering::Relaxed) != INITIALIZED).then(Guard::lock);
+    let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(Guard::lock);
     run(entry, body)
 }
 
@@ -86,7 +93,7 @@ pub fn enter_tool_any_time(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
 /// it is the one thread that initialized MPI. `None`: another thread may be inside.
 pub fn if_free<T>(look: impl FnOnce(&'static Library) -> T) -> Option<T> {
     let library = library();
-    let is_locked = || PHASE.load(Ordering::Acquire) & !WATCHED != INITIALIZED;
+    let is_locked = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
     let _guard = is_locked().then(Guard::lock);
     let is_main = || library.main_thread.get() == Some(&thread::current().id());
     (is_locked() || is_main()).then(|| look(library))
@@ -143,9 +150,9 @@ impl Drop for Admission {
 #[cold]
 fn admit(entry: &'static Entry, phase: u32) -> Result<Admission, c_int> {
     let watched = phase & WATCHED != 0;
-    match phase & !WATCHED {
-        INITIALIZED => return Ok(Admission { watched, _guard: None }),
-        INITIALIZED_LOCKED => return Ok(Admission { watched, _guard: Some(Guard::lock()) }),
+    match phase & OPEN_LOCKED {
+        OPEN => return Ok(Admission { watched, _guard: None }),
+        OPEN_LOCKED => return Ok(Admission { watched, _guard: Some(Guard::lock()) }),
         _ => {}
     }
     let call = Call { entry, library: library(), blamed: Cell::new(Blamed::Nobody) };
@@ -187,15 +194,23 @@ impl Call {
     }
 }
 
-/// From now on calls that need an initialized library are let in.
-pub fn set_initialized(level: ThreadLevel) {
-    let lock = if level == ThreadLevel::Multiple { LOCKED } else { 0 };
-    PHASE.fetch_or(INITIALIZED | lock, Ordering::Release);
-}
-
-/// From now on calls that need an initialized library are refused.
-pub fn set_finalized() {
-    PHASE.fetch_or(INITIALIZED | FINALIZED | LOCKED, Ordering::Release);
+/// From now on calls are let in, or refused, as the state of the process is: after each beginning
+/// and end of the world or of a session.
+pub fn update(call: &Call) {
+    let process = &call.library.process;
+    let (begun, ended) = (process.is_initialized(), process.is_finalized());
+    let bits = [
+        (OPEN, begun && !ended || process.open_sessions() > 0),
+        (LOCKED, process.highest_level() == ThreadLevel::Multiple),
+        (INITIALIZED, begun),
+        (FINALIZED, ended),
+    ];
+    let (all, now) = bits
+        .iter()
+        .fold((0, 0), |(all, now), &(bit, set)| (all | bit, if set { now | bit } else { now }));
+    let change = |phase| Some(phase & !all | now);
+    // It always succeeds: the change is never refused.
+    let _ = PHASE.fetch_update(Ordering::Release, Ordering::Relaxed, change);
 }
 
 /// Whether `MPI_Init` has returned, ever.

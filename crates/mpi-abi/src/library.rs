@@ -1,6 +1,6 @@
 //! Everything that the library knows, in one place.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -12,6 +12,7 @@ use mpi::communicator::Communicator;
 use mpi::error_handler::{AddedErrors, ErrorHandler};
 use mpi::group::Group;
 use mpi::info::Info;
+use mpi::session::Session;
 
 use crate::c;
 use crate::calls::attributes::StandardValues;
@@ -54,8 +55,7 @@ pub struct Library {
     pub windows: Table<c::Win, Rc<ProgramWindow>>,
     /// Messages that matched probes took.
     pub messages_taken: Table<c::Message, KeptMessage>,
-    /// Address and size of the buffer for buffered sends.
-    pub attached_buffer: Cell<Option<(usize, i64)>>,
+    pub sessions: Table<c::Session, Rc<Session>>,
     /// Values of the attributes that the standard defines.
     pub standard_values: StandardValues,
     /// What Fortran bindings told.
@@ -107,6 +107,14 @@ pub fn library() -> &'static Library {
 }
 
 impl Library {
+    /// The error handler with this handle, if there is one.
+    pub fn error_handler(&self, handle: c::Errhandler) -> Option<Rc<ErrorHandler>> {
+        if let Some(handler) = self.predefined.error_handler(handle) {
+            return Some(Rc::clone(handler));
+        }
+        self.error_handlers.with(handle, |counted| Rc::clone(&counted.handler))
+    }
+
     fn new() -> Self {
         let process = Process::default();
         Self {
@@ -128,7 +136,7 @@ impl Library {
             requests: Table::default(),
             windows: Table::default(),
             messages_taken: Table::default(),
-            attached_buffer: Cell::new(None),
+            sessions: Table::default(),
             standard_values: StandardValues::default(),
             fortran: FortranFacts::default(),
         }

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use mpi::error_handler::ErrorHandler;
 
-use crate::c::{Comm, Handle, Kind, Win};
+use crate::c::{Comm, Errhandler, Handle, Kind, Session, Win};
 use crate::codes::class_of;
 use crate::entry::{Call, is_finalized};
 use crate::failure::{Failure, Reason};
 use crate::generated::classes::text_of_class;
 use crate::generated::constants::{
-    MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_IN_STATUS, MPI_MAX_ERROR_STRING,
+    MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_IN_STATUS, MPI_MAX_ERROR_STRING,
 };
 use crate::handles;
 use crate::library::Library;
@@ -25,6 +25,10 @@ pub enum Blamed {
     Communicator(Comm),
     /// A window.
     Window(Win),
+    /// A session.
+    Session(Session),
+    /// Nobody yet: the handler of what is being made.
+    Handler(Errhandler),
 }
 
 impl Blamed {
@@ -34,26 +38,36 @@ impl Blamed {
             Blamed::Nobody => MPI_COMM_SELF.raw(),
             Blamed::Communicator(handle) => handle.raw(),
             Blamed::Window(handle) => handle.raw(),
+            Blamed::Session(handle) => handle.raw(),
+            Blamed::Handler(_) => MPI_COMM_NULL.raw(),
         }
     }
 
     fn kind(self) -> Kind {
         match self {
-            Blamed::Nobody | Blamed::Communicator(_) => Kind::Comm,
+            Blamed::Nobody | Blamed::Communicator(_) | Blamed::Handler(_) => Kind::Comm,
             Blamed::Window(_) => Kind::Win,
+            Blamed::Session(_) => Kind::Session,
         }
     }
 
     /// Its error handler; none if it was freed meanwhile.
     fn handler(self, library: &Library) -> Option<Rc<ErrorHandler>> {
         match self {
+            Blamed::Nobody if is_finalized() => None,
             Blamed::Nobody | Blamed::Communicator(MPI_COMM_SELF) => {
-                Some(library.process.alone().error_handler())
+                library.process.alone_if_any().map(|alone| alone.error_handler())
             }
-            Blamed::Communicator(MPI_COMM_WORLD) => Some(library.process.world().error_handler()),
+            Blamed::Communicator(MPI_COMM_WORLD) => {
+                library.process.world_if_any().map(|world| world.error_handler())
+            }
             Blamed::Communicator(handle) => {
                 library.communicators.get(handle).map(|found| found.error_handler())
             }
+            Blamed::Session(handle) => {
+                library.sessions.get(handle).map(|found| found.error_handler())
+            }
+            Blamed::Handler(handle) => library.error_handler(handle),
             Blamed::Window(handle) => {
                 library.windows.get(handle).map(|found| found.window.error_handler())
             }
@@ -108,13 +122,11 @@ fn said_of(subject: &str, detail: &str) -> String {
 /// Lets an error handler have an error; one that ends the job tells the message of the code `told`.
 pub fn raise(call: &Call, blamed: Blamed, code: c_int, told: c_int) {
     let library = call.library;
-    if !library.process.is_initialized() || is_finalized() {
+    let found = blamed.handler(library).map(|handler| (blamed, handler));
+    let nobodys = || Blamed::Nobody.handler(library).map(|handler| (Blamed::Nobody, handler));
+    let Some((blamed, handler)) = found.or_else(nobodys) else {
         // The initial error handler.
         end_job(call, told, "Before MPI_Init and after MPI_Finalize all errors are fatal.");
-    }
-    let (blamed, handler) = match blamed.handler(library) {
-        Some(handler) => (blamed, handler),
-        None => (Blamed::Nobody, library.process.alone().error_handler()),
     };
     match &*handler {
         ErrorHandler::Return => {}
@@ -149,7 +161,7 @@ fn end_job(call: &Call, code: c_int, reason: &str) -> ! {
     let text = text_of(library, code).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
     let process = &library.process;
-    let rank = match process.is_initialized() {
+    let rank = match process.is_joined() {
         true => format!("rank {} on ", process.rank()),
         false => format!("process {} on ", std::process::id()),
     };

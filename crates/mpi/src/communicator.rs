@@ -4,6 +4,7 @@
 mod context;
 mod creation;
 mod duplication;
+mod from_group;
 mod inter;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -14,16 +15,19 @@ use base::{Error, ErrorClass, GateId, Result};
 use engine::ContextSlot;
 
 use crate::attribute::Attributes;
+use crate::buffered::BufferPlace;
 use crate::collective::cache::CollectiveCache;
 use crate::error_handler::ErrorHandler;
 use crate::group::{Group, GroupComparison};
 use crate::info::Info;
 use crate::partitioned::PartitionedSpaces;
+use crate::session::Session;
 use crate::topology::{Surroundings, Topology};
 
 pub(crate) use context::Purpose;
 pub use context::{ContextBlock, Contexts};
 pub use creation::SplitKind;
+pub use from_group::{Agreed, TwoGroups};
 pub use inter::Bridge;
 
 /// A communicator, as one of its processes sees it.
@@ -48,6 +52,9 @@ pub struct Communicator {
     name: RefCell<Box<[u8]>>,
     error_handler: RefCell<Rc<ErrorHandler>>,
     hints: RefCell<Rc<Info>>,
+    /// The session that it comes from, and where a buffer of its own is attached.
+    session: Option<Rc<Session>>,
+    buffer: OnceCell<Rc<BufferPlace>>,
     attributes: Attributes,
     /// Set by whoever makes the communicator, before anybody else sees it.
     surroundings: OnceCell<Rc<Surroundings>>,
@@ -98,6 +105,7 @@ pub(crate) struct Parts {
     pub(crate) crowded: bool,
     pub(crate) contexts: Rc<Contexts>,
     pub(crate) error_handler: Rc<ErrorHandler>,
+    pub(crate) session: Option<Rc<Session>>,
     pub(crate) attributes: Attributes,
 }
 
@@ -116,6 +124,8 @@ impl Communicator {
             name: RefCell::default(),
             error_handler: RefCell::new(parts.error_handler),
             hints: RefCell::new(Info::new()),
+            session: parts.session,
+            buffer: OnceCell::new(),
             attributes: parts.attributes,
             surroundings: OnceCell::new(),
             cache: CollectiveCache::default(),
@@ -234,6 +244,21 @@ impl Communicator {
     /// Replaces the hints.
     pub fn set_info(&self, info: &Info) {
         *self.hints.borrow_mut() = info.duplicate();
+    }
+
+    /// The session that it comes from, if it does.
+    pub(crate) fn session(&self) -> Option<&Rc<Session>> {
+        self.session.as_ref()
+    }
+
+    /// Where its own buffer for buffered sends is attached.
+    pub fn buffer(&self) -> &Rc<BufferPlace> {
+        self.buffer.get_or_init(Rc::default)
+    }
+
+    /// That place, if it was ever asked for.
+    pub(crate) fn attached_place(&self) -> Option<&Rc<BufferPlace>> {
+        self.buffer.get()
     }
 
     /// The attributes that the program stored on it.

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
 
+use crate::session::Session;
+
 /// An ordered set of processes; the position of a process is its rank in the group.
 ///
 /// A group never changes. Groups that are an arithmetic progression of world ranks (all
@@ -15,6 +17,8 @@ pub struct Group {
     members: Members,
     /// From a process to its rank, for groups with a table; built when first asked for.
     ranks: OnceCell<HashMap<u32, u32>>,
+    /// The session that it comes from.
+    session: Option<Rc<Session>>,
 }
 
 /// How two groups relate (section 7.3.2 of the standard).
@@ -32,6 +36,12 @@ pub enum GroupComparison {
 enum Members {
     Progression { first: u32, stride: i32, size: u32 },
     Table(Box<[u32]>),
+}
+
+impl Members {
+    fn of(table: Vec<u32>) -> Self {
+        progression(&table).unwrap_or_else(|| Members::Table(table.into()))
+    }
 }
 
 impl Group {
@@ -127,7 +137,7 @@ impl Group {
         if added.peek().is_none() {
             return Rc::clone(self);
         }
-        Self::of_world_ranks(self.gates().chain(added).map(|process| process.0).collect())
+        self.derived(self.gates().chain(added).map(|process| process.0).collect())
     }
 
     /// The members of `self` that are in `other` too, in the order of `self`.
@@ -147,7 +157,7 @@ impl Group {
     pub fn incl(&self, ranks: &[i32]) -> Result<Rc<Self>> {
         self.marks(ranks.iter().copied())?;
         let processes = ranks.iter().map(|rank| self.checked_gate(*rank).map(|process| process.0));
-        Ok(Self::of_world_ranks(processes.collect::<Result<_>>()?))
+        Ok(self.derived(processes.collect::<Result<_>>()?))
     }
 
     /// All members but those with the given ranks, in the order of `self`.
@@ -177,11 +187,29 @@ impl Group {
     }
 
     fn with(members: Members) -> Rc<Self> {
-        Rc::new(Self { members, ranks: OnceCell::new() })
+        Rc::new(Self { members, ranks: OnceCell::new(), session: None })
+    }
+
+    /// The same processes, known to come from a session.
+    pub(crate) fn with_session(&self, session: &Rc<Session>) -> Rc<Self> {
+        let gates = self.gates().map(|process| process.0).collect();
+        let members = Members::of(gates);
+        Rc::new(Self { members, ranks: OnceCell::new(), session: Some(Rc::clone(session)) })
+    }
+
+    /// The session that it comes from, if it does.
+    pub(crate) fn session(&self) -> Option<&Rc<Session>> {
+        self.session.as_ref()
+    }
+
+    /// A group of some of the processes of this one and others.
+    fn derived(&self, table: Vec<u32>) -> Rc<Self> {
+        let (members, session) = (Members::of(table), self.session.clone());
+        Rc::new(Self { members, ranks: OnceCell::new(), session })
     }
 
     fn of_world_ranks(table: Vec<u32>) -> Rc<Self> {
-        Self::with(progression(&table).unwrap_or_else(|| Members::Table(table.into())))
+        Self::with(Members::of(table))
     }
 
     fn filtered(self: &Rc<Self>, keep: impl Fn(u32, GateId) -> bool) -> Rc<Self> {
@@ -190,7 +218,7 @@ impl Group {
             .filter(|(rank, process)| keep(*rank, *process))
             .map(|(_, process)| process.0)
             .collect();
-        if kept.len() as u32 == self.size() { Rc::clone(self) } else { Self::of_world_ranks(kept) }
+        if kept.len() as u32 == self.size() { Rc::clone(self) } else { self.derived(kept) }
     }
 
     fn checked_gate(&self, rank: i32) -> Result<GateId> {

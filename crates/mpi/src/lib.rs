@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attribute;
-mod buffered;
+pub mod buffered;
 pub mod collective;
 pub mod communicator;
 pub mod error_handler;
@@ -19,6 +19,7 @@ mod partitioned;
 mod point_to_point;
 mod process;
 mod request;
+pub mod session;
 mod status;
 pub mod topology;
 pub mod window;

@@ -18,7 +18,7 @@ use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
 use runtime::waiting::{Patience, SLEEP_MAX, Stage};
 
-use crate::buffered::AttachedBuffer;
+use crate::buffered::BufferPlace;
 use crate::collective;
 use crate::communicator::{Communicator, Contexts};
 use crate::window::Window;
@@ -34,9 +34,15 @@ use crate::window::Window;
 pub struct Process {
     lock: ReentrantLock,
     started: OnceCell<Started>,
+    /// The highest level that was asked for, and that of the world.
     level: Cell<ThreadLevel>,
+    world_level: Cell<ThreadLevel>,
     finalized: Cell<bool>,
-    pub(crate) attached: RefCell<Option<AttachedBuffer>>,
+    /// How many sessions are open.
+    pub(crate) sessions: Cell<u32>,
+    /// Whether it has taken leave of the launcher.
+    left: Cell<bool>,
+    pub(crate) buffer: Rc<BufferPlace>,
     /// What takes steps of its own while the program does something else.
     underway: RefCell<Vec<Rc<dyn Advance>>>,
     /// Windows that others may ask something of.
@@ -48,7 +54,7 @@ pub struct Process {
     instruments: Instruments,
 }
 
-/// What there is after initialization.
+/// What there is once the process is part of its job.
 struct Started {
     runtime: RefCell<Runtime>,
     doorbell: Option<Arc<dyn Doorbell>>,
@@ -61,6 +67,8 @@ struct Started {
     contexts: Rc<Contexts>,
     world: OnceCell<Rc<Communicator>>,
     alone: OnceCell<Rc<Communicator>>,
+    /// All processes, for agreements that no communicator of the program is there for.
+    everybody: OnceCell<Rc<Communicator>>,
 }
 
 /// An operation that takes steps of its own while the program does something else.
@@ -94,8 +102,11 @@ impl Default for Process {
             lock: ReentrantLock::default(),
             started: OnceCell::new(),
             level: Cell::new(ThreadLevel::Single),
+            world_level: Cell::new(ThreadLevel::Single),
             finalized: Cell::new(false),
-            attached: RefCell::new(None),
+            sessions: Cell::new(0),
+            left: Cell::new(false),
+            buffer: Rc::default(),
             underway: RefCell::default(),
             windows: RefCell::default(),
             origin: Instant::now(),
@@ -113,14 +124,28 @@ impl Process {
     /// # Errors
     /// `Other` when called twice, or when the process cannot become part of its job.
     pub fn initialize(&self, level: ThreadLevel) -> Result<Vec<String>> {
-        if self.started.get().is_some() {
+        if self.is_initialized() {
             return Err(Error::new(ErrorClass::Other, "MPI is initialized already"));
+        }
+        let complaints = self.join()?;
+        self.raise_level(level);
+        self.world_level.set(level);
+        let started = self.started();
+        started.world.get_or_init(|| self.create_world(started.size, started.crowded));
+        started.alone.get_or_init(|| self.create_alone());
+        Ok(complaints)
+    }
+
+    /// Becomes part of the job that the environment tells of, unless it is already. Returns what in
+    /// the environment was not understood, as sentences.
+    pub(crate) fn join(&self) -> Result<Vec<String>> {
+        if self.is_joined() {
+            return Ok(Vec::new());
         }
         let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
         let (configuration, complaints) = self.configured(|read| read.clone());
         let runtime::Started { runtime, job, rank, size, crowded } =
             runtime::start(configuration, &self.instruments).map_err(other)?;
-        self.level.set(level);
         let started = Started {
             doorbell: runtime.doorbell(),
             runtime: RefCell::new(runtime),
@@ -132,19 +157,28 @@ impl Process {
             contexts: Rc::new(Contexts::new(rank)),
             world: OnceCell::new(),
             alone: OnceCell::new(),
+            everybody: OnceCell::new(),
         };
         let fresh = self.started.set(started).is_ok();
         debug_assert!(fresh, "checked above");
-        let started = self.started();
-        started.world.get_or_init(|| self.create_world(size, crowded));
-        started.alone.get_or_init(|| self.create_alone());
         Ok(complaints)
+    }
+
+    /// Whether it is part of its job: since [`initialize`](Self::initialize) or the first session.
+    #[inline]
+    pub fn is_joined(&self) -> bool {
+        self.started.get().is_some()
+    }
+
+    /// From now on threads may call as this level allows.
+    pub(crate) fn raise_level(&self, level: ThreadLevel) {
+        self.level.set(self.level.get().max(level));
     }
 
     /// Whether [`initialize`](Self::initialize) was called, also after the end.
     #[inline]
     pub fn is_initialized(&self) -> bool {
-        self.started.get().is_some()
+        self.started.get().is_some_and(|started| started.world.get().is_some())
     }
 
     /// Whether [`finalize`](Self::finalize) was called.
@@ -154,26 +188,52 @@ impl Process {
     }
 
     /// `MPI_Finalize`: waits until all that was sent has left and all processes are here, and takes
-    /// leave of the launcher.
+    /// leave of the launcher, unless a session is still there.
     ///
     /// # Errors
     /// `Other` if the launcher is gone.
     pub fn finalize(&self) -> Result<()> {
         let started = self.started();
-        self.wait_until(&mut |process| {
-            let ended = !process.underway.borrow().iter().any(|operation| operation.must_end());
-            ended && !process.runtime().has_work()
-        });
+        self.wait_until(&mut |process| process.is_settled());
         self.complete(collective::barrier(self.world()))?;
         // What the barrier itself left behind must get out too, before the memory goes.
         self.wait_until(&mut |process| !process.runtime().has_work());
         self.finalized.set(true);
-        let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = |error: launch::JoinError| Error::new(ErrorClass::Other, error.to_string());
+        if self.left.get() {
+            return Ok(());
+        }
         if started.size > 1 {
+            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
             job.barrier().map_err(gone)?;
         }
+        if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
+    }
+
+    /// Takes leave of the launcher. What a session needs that begins after that is still there.
+    pub(crate) fn leave(&self) -> Result<()> {
+        if self.left.replace(true) {
+            return Ok(());
+        }
+        let mut job = self.started().job.lock().unwrap_or_else(PoisonError::into_inner);
         job.finalize().map_err(gone)
+    }
+
+    /// Whether nothing is underway that others rely on.
+    fn is_settled(&self) -> bool {
+        let ended = !self.underway.borrow().iter().any(|operation| operation.must_end());
+        ended && !self.runtime().has_work()
+    }
+
+    /// Waits until what was sent has left. What is left to say to processes that have ended is
+    /// given up after a while: without a world nobody waits for all.
+    pub(crate) fn settle_before_leaving(&self) {
+        let mut last_activity = Instant::now();
+        self.wait_until(&mut |process| {
+            if process.progress() {
+                last_activity = Instant::now();
+            }
+            process.is_settled() || last_activity.elapsed() > SETTLING_MAX
+        });
     }
 
     /// Ends the whole job with an exit code; the person has been told why.
@@ -202,7 +262,7 @@ impl Process {
             read.0.choose(variable, value);
             read.0
         });
-        if self.is_initialized() && !self.is_finalized() {
+        if self.is_joined() && !self.is_finalized() {
             self.runtime().reconfigure(configuration);
         }
     }
@@ -220,6 +280,11 @@ impl Process {
     /// The level of thread support given at initialization.
     #[inline]
     pub fn thread_level(&self) -> ThreadLevel {
+        self.world_level.get()
+    }
+
+    /// The highest level that the world or a session was given.
+    pub fn highest_level(&self) -> ThreadLevel {
         self.level.get()
     }
 
@@ -234,6 +299,19 @@ impl Process {
         self.origin.elapsed().as_secs_f64()
     }
 
+    /// The communicator of all processes, for agreements that no communicator of the program is
+    /// there for.
+    pub(crate) fn everybody(&self) -> &Rc<Communicator> {
+        let started = self.started();
+        let create = || self.create_everybody(started.size, started.crowded);
+        started.everybody.get_or_init(create)
+    }
+
+    /// How many processes the job has.
+    pub fn size(&self) -> u32 {
+        self.started().size
+    }
+
     /// The communicator of all processes.
     ///
     /// # Panics
@@ -241,6 +319,17 @@ impl Process {
     #[inline]
     pub fn world(&self) -> &Rc<Communicator> {
         self.started().world.get().expect("initialize has made it")
+    }
+
+    /// The communicator of all processes, once [`initialize`](Self::initialize) has made it.
+    #[inline]
+    pub fn world_if_any(&self) -> Option<&Rc<Communicator>> {
+        self.started.get()?.world.get()
+    }
+
+    /// The communicator of this process alone, likewise.
+    pub fn alone_if_any(&self) -> Option<&Rc<Communicator>> {
+        self.started.get()?.alone.get()
     }
 
     /// The communicator of this process alone.
@@ -504,6 +593,13 @@ impl Process {
 
 /// The longest time between two looks at what nobody rings for.
 const POLL_SLEEP: Duration = Duration::from_micros(100);
+
+/// How long without any activity a process waits for the last of what it sent before it leaves.
+const SETTLING_MAX: Duration = Duration::from_secs(1);
+
+fn gone(error: launch::JoinError) -> Error {
+    Error::new(ErrorClass::Other, error.to_string())
+}
 
 /// Looks of a wait before it takes to patience, where there is a core for each process.
 const LOOKS: u32 = 1000;

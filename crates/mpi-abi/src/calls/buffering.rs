@@ -1,54 +1,139 @@
-//! The buffer of buffered sends (section 3.6 of the standard).
+//! The buffers of buffered sends: of the process, of a communicator, of a session (section 3.6 of the
+//! standard).
 
 use std::ffi::c_void;
+use std::rc::Rc;
 
 use base::ErrorClass;
+use mpi::buffered::{BufferPlace, ProgramBuffer};
 
-use crate::arguments::{Out, OutInteger, null};
+use super::requests::{Pending, PendingRequest};
+use crate::arguments::{KnownCommunicator, KnownSession, Out, OutInteger, null};
 use crate::c::Request;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_BUFFER_AUTOMATIC;
 use crate::report::Blamed;
 
-use super::requests::{Pending, PendingRequest};
-
 pub fn buffer_attach(call: &Call, buffer: *mut c_void, size: i64) -> Outcome<()> {
+    attach(call.library.process.buffer(), 1, buffer, size)
+}
+
+pub fn comm_attach_buffer(
+    _call: &Call,
+    comm: KnownCommunicator,
+    buffer: *mut c_void,
+    size: i64,
+) -> Outcome<()> {
+    attach(comm.buffer(), 2, buffer, size)
+}
+
+pub fn session_attach_buffer(
+    _call: &Call,
+    session: KnownSession,
+    buffer: *mut c_void,
+    size: i64,
+) -> Outcome<()> {
+    attach(session.buffer(), 2, buffer, size)
+}
+
+/// `position` is that of the address; the size follows it.
+fn attach(place: &BufferPlace, position: usize, buffer: *mut c_void, size: i64) -> Outcome<()> {
     let bytes = u64::try_from(size).map_err(|_| {
         let detail = format!("is {size}, but must not be negative");
-        Failure::argument(2, ErrorClass::Arg, detail)
+        Failure::argument(position + 1, ErrorClass::Arg, detail)
     })?;
     let automatic = buffer as usize == MPI_BUFFER_AUTOMATIC;
     if buffer.is_null() && bytes > 0 {
-        return Err(Failure::argument(1, ErrorClass::Buffer, "is a null pointer"));
+        return Err(Failure::argument(position, ErrorClass::Buffer, "is a null pointer"));
     }
-    call.library.process.attach_buffer(if automatic { u64::MAX } else { bytes })?;
-    // An automatic buffer has no size that detaching could tell (section 3.6.1).
-    call.library.attached_buffer.set(Some((buffer as usize, if automatic { 0 } else { size })));
-    Ok(())
+    let bytes = (!automatic).then_some(bytes);
+    Ok(place.attach(ProgramBuffer { address: buffer as usize, bytes })?)
 }
 
 pub fn buffer_detach(call: &Call, buffer_addr: *mut c_void, size: OutInteger) -> Outcome<()> {
-    if buffer_addr.is_null() {
-        return Err(null(1));
-    }
-    let Some((buffer, bytes)) = call.library.attached_buffer.get() else {
-        return Err(Failure::new(ErrorClass::Buffer, "no buffer is attached"));
-    };
-    call.library.process.detach_buffer();
-    call.library.attached_buffer.set(None);
-    // SAFETY: the program vouches for a place for a pointer.
-    unsafe { buffer_addr.cast::<usize>().write(buffer) };
-    size.set(bytes)
+    detach(call, call.library.process.buffer(), 1, buffer_addr, size)
 }
 
-pub fn buffer_iflush(call: &Call, request: Out<Request>) -> Outcome<()> {
-    let pending = PendingRequest { blamed: Blamed::Nobody, work: Pending::Flush };
-    request.set(call.library.requests.insert(pending));
-    Ok(())
+pub fn comm_detach_buffer(
+    call: &Call,
+    comm: KnownCommunicator,
+    buffer_addr: *mut c_void,
+    size: OutInteger,
+) -> Outcome<()> {
+    detach(call, comm.buffer(), 2, buffer_addr, size)
+}
+
+pub fn session_detach_buffer(
+    call: &Call,
+    session: KnownSession,
+    buffer_addr: *mut c_void,
+    size: OutInteger,
+) -> Outcome<()> {
+    detach(call, session.buffer(), 2, buffer_addr, size)
+}
+
+fn detach(
+    call: &Call,
+    place: &BufferPlace,
+    position: usize,
+    buffer_addr: *mut c_void,
+    size: OutInteger,
+) -> Outcome<()> {
+    if buffer_addr.is_null() {
+        return Err(null(position));
+    }
+    let Some(buffer) = call.library.process.detach_buffer(place) else {
+        return Err(Failure::new(ErrorClass::Buffer, "no buffer is attached"));
+    };
+    // SAFETY: the program vouches for a place for a pointer.
+    unsafe { buffer_addr.cast::<usize>().write(buffer.address) };
+    // An automatic buffer has no size that detaching could tell (section 3.6.1).
+    size.set(buffer.bytes.unwrap_or(0) as i64)
 }
 
 pub fn buffer_flush(call: &Call) -> Outcome<()> {
-    call.library.process.flush_buffer();
+    call.library.process.flush_buffer(call.library.process.buffer());
+    Ok(())
+}
+
+pub fn comm_flush_buffer(call: &Call, comm: KnownCommunicator) -> Outcome<()> {
+    call.library.process.flush_buffer(comm.buffer());
+    Ok(())
+}
+
+pub fn session_flush_buffer(call: &Call, session: KnownSession) -> Outcome<()> {
+    call.library.process.flush_buffer(session.buffer());
+    Ok(())
+}
+
+pub fn buffer_iflush(call: &Call, request: Out<Request>) -> Outcome<()> {
+    begin_flush(call, call.library.process.buffer(), Blamed::Nobody, request)
+}
+
+pub fn comm_iflush_buffer(
+    call: &Call,
+    comm: KnownCommunicator,
+    request: Out<Request>,
+) -> Outcome<()> {
+    begin_flush(call, comm.buffer(), Blamed::Communicator(comm.handle), request)
+}
+
+pub fn session_iflush_buffer(
+    call: &Call,
+    session: KnownSession,
+    request: Out<Request>,
+) -> Outcome<()> {
+    begin_flush(call, session.buffer(), Blamed::Session(session.handle), request)
+}
+
+fn begin_flush(
+    call: &Call,
+    place: &Rc<BufferPlace>,
+    blamed: Blamed,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let work = Pending::Flush(Rc::clone(place));
+    request.set(call.library.requests.insert(PendingRequest { blamed, work }));
     Ok(())
 }

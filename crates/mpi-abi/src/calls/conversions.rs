@@ -31,6 +31,7 @@ conversions! {
     op_toint, op_fromint: Op in operations;
     request_toint, request_fromint: Request in requests;
     type_toint, type_fromint: Datatype in datatypes;
+    session_toint, session_fromint: Session in sessions;
     win_toint, win_fromint: Win in windows;
 }
 
@@ -51,7 +52,6 @@ macro_rules! predefined_only {
 
 predefined_only! {
     file_toint, file_fromint: File;
-    session_toint, session_fromint: Session;
 }
 
 fn none<H: Handle>() -> Table<H, ()> {

@@ -21,6 +21,23 @@ pub const LEVELS: [(c_int, ThreadLevel); 4] = [
     (MPI_THREAD_MULTIPLE, ThreadLevel::Multiple),
 ];
 
+/// The name of a level, as info objects tell it.
+pub fn name_of_level(level: ThreadLevel) -> &'static str {
+    match level {
+        ThreadLevel::Single => "MPI_THREAD_SINGLE",
+        ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
+        ThreadLevel::Serialized => "MPI_THREAD_SERIALIZED",
+        ThreadLevel::Multiple => "MPI_THREAD_MULTIPLE",
+    }
+}
+
+/// The level with a name; the lowest if no level has it.
+pub fn level_named(name: Option<&[u8]>) -> ThreadLevel {
+    let mut levels = LEVELS.iter().map(|(_, level)| *level);
+    let found = levels.find(|level| Some(name_of_level(*level).as_bytes()) == name);
+    found.unwrap_or(ThreadLevel::Single)
+}
+
 /// What `MPI_Get_library_version` tells.
 const LIBRARY_VERSION: &str =
     concat!("Combray ", env!("CARGO_PKG_VERSION"), ", MPI 5.0 with its standard ABI");
@@ -53,16 +70,21 @@ fn initialize(call: &Call, level: ThreadLevel) -> Outcome<()> {
     let process = &call.library.process;
     let complaints = process.initialize(level)?;
     if process.rank() == 0 {
-        for complaint in complaints {
-            eprintln!("combray: {complaint}");
-        }
+        tell(&complaints);
     }
     // Only one thread gets here: `initialize` succeeds once.
     process.world().set_name(b"MPI_COMM_WORLD");
     process.alone().set_name(b"MPI_COMM_SELF");
     call.library.main_thread.get_or_init(|| thread::current().id());
-    entry::set_initialized(level);
+    entry::update(call);
     Ok(())
+}
+
+/// Tells the person what in the environment was not understood.
+pub fn tell(complaints: &[String]) {
+    for complaint in complaints {
+        eprintln!("combray: {complaint}");
+    }
 }
 
 pub fn initialized(_call: &Call, flag: Out<c_int>) -> Outcome<()> {
@@ -75,7 +97,7 @@ pub fn finalize(call: &Call) -> Outcome<()> {
     // Deleting the attributes of MPI_COMM_SELF is the first thing (section 11.4.3).
     process.alone().attributes().delete_all(MPI_COMM_SELF.0 as u64)?;
     process.finalize()?;
-    entry::set_finalized();
+    entry::update(call);
     Ok(())
 }
 

@@ -6,7 +6,9 @@ use std::rc::Rc;
 
 use mpi::error_handler::{ErrorHandler, HandlerFunction, HandlerKind};
 
-use crate::arguments::{Callback, KnownCommunicator, KnownWindow, Out, invalid, null};
+use crate::arguments::{
+    Callback, KnownCommunicator, KnownSession, KnownWindow, Out, invalid, null,
+};
 use crate::c::Errhandler;
 use crate::entry::Call;
 use crate::failure::Outcome;
@@ -127,6 +129,34 @@ pub fn win_get_errhandler(
 
 pub fn win_call_errhandler(call: &Call, win: KnownWindow, errorcode: c_int) -> Outcome<()> {
     report::raise(call, Blamed::Window(win.handle), errorcode, errorcode);
+    Ok(())
+}
+
+pub fn session_set_errhandler(
+    _call: &Call,
+    session: KnownSession,
+    errhandler: Rc<ErrorHandler>,
+) -> Outcome<()> {
+    errhandler.check_kind(HandlerKind::Session)?;
+    session.set_error_handler(errhandler);
+    Ok(())
+}
+
+pub fn session_get_errhandler(
+    call: &Call,
+    session: KnownSession,
+    errhandler: Out<Errhandler>,
+) -> Outcome<()> {
+    hand_out(call, session.error_handler(), errhandler);
+    Ok(())
+}
+
+pub fn session_call_errhandler(
+    call: &Call,
+    session: KnownSession,
+    errorcode: c_int,
+) -> Outcome<()> {
+    report::raise(call, Blamed::Session(session.handle), errorcode, errorcode);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::rc::Rc;
 
 use base::ErrorClass;
-use mpi::ThreadLevel;
+
 use mpi::info::{Environment, Info, InfoLimits};
 
 use crate::arguments::{Out, OutText, invalid};
@@ -14,7 +14,7 @@ use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::*;
 
-use super::environment::host_name;
+use super::environment::{self, host_name};
 
 /// In C the maxima include the zero byte at the end.
 pub const LIMITS: InfoLimits =
@@ -55,12 +55,7 @@ pub fn environment(call: &Call) -> Rc<Info> {
 }
 
 fn told_of(call: &Call, command: Option<String>, arguments: Vec<String>) -> Rc<Info> {
-    let level = match call.library.process.thread_level() {
-        ThreadLevel::Single => "MPI_THREAD_SINGLE",
-        ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
-        ThreadLevel::Serialized => "MPI_THREAD_SERIALIZED",
-        ThreadLevel::Multiple => "MPI_THREAD_MULTIPLE",
-    };
+    let level = environment::name_of_level(call.library.process.thread_level());
     let process = &call.library.process;
     Info::of_environment(&Environment {
         command,

@@ -7,6 +7,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 
 use base::ErrorClass;
+use mpi::buffered::BufferPlace;
 use mpi::{Process, Status};
 
 use crate::arguments::{Out, OutHandles, OutStatus, invalid};
@@ -47,7 +48,7 @@ pub enum Pending {
     /// An operation of the program itself.
     Generalized(Rc<Generalized>),
     /// Until all buffered messages have left.
-    Flush,
+    Flush(Rc<BufferPlace>),
 }
 
 /// The status of a complete request.
@@ -66,7 +67,7 @@ impl Pending {
             Pending::One(request) => process.is_ready(request),
             Pending::Both { send, receive } => process.is_ready(send) && process.is_ready(receive),
             Pending::Generalized(operation) => operation.is_complete(),
-            Pending::Flush => process.buffer_is_empty(),
+            Pending::Flush(place) => process.buffer_is_empty(place),
         }
     }
 
@@ -88,8 +89,8 @@ impl Pending {
             Pending::Generalized(operation) => {
                 operation.is_complete().then(|| Taken::Ask(Rc::clone(operation)))
             }
-            Pending::Flush => {
-                process.buffer_is_empty().then_some(Taken::Status(Status::EMPTY, false))
+            Pending::Flush(place) => {
+                process.buffer_is_empty(place).then_some(Taken::Status(Status::EMPTY, false))
             }
         }
     }
@@ -105,8 +106,8 @@ impl Pending {
             Pending::Generalized(operation) => {
                 return operation.is_complete().then(|| Taken::Ask(Rc::clone(operation)));
             }
-            Pending::Flush if process.buffer_is_empty() => Status::EMPTY,
-            Pending::Flush => return None,
+            Pending::Flush(place) if process.buffer_is_empty(place) => Status::EMPTY,
+            Pending::Flush(_) => return None,
         };
         Some(Taken::Status(status, false))
     }
@@ -193,7 +194,7 @@ pub fn request_free(call: &Call, request: Out<Request>) -> Outcome<()> {
             process.free_request(*send);
             process.free_request(receive);
         }
-        Pending::Flush => {}
+        Pending::Flush(_) => {}
         Pending::Generalized(operation) if !operation.is_complete() => {
             // The program still completes it by its handle.
             operation.give_up();
@@ -220,7 +221,7 @@ pub fn cancel(call: &Call, request: Out<Request>) -> Outcome<()> {
             process.cancel(send).and_then(|()| process.cancel(receive))
         }
         Pending::Generalized(operation) => operation.cancel().map_or(Ok(()), Err),
-        Pending::Flush => Err(base::Error::new(
+        Pending::Flush(_) => Err(base::Error::new(
             ErrorClass::Request,
             "the request flushes the buffer, which cannot be cancelled",
         )),
@@ -248,10 +249,12 @@ fn start_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
     let mut pending = take(call, position, handle)?;
     let outcome = match &mut pending.work {
         Pending::One(work) => call.library.process.start(work),
-        Pending::Both { .. } | Pending::Generalized(_) | Pending::Flush => Err(base::Error::new(
-            ErrorClass::Request,
-            "the request is not persistent: only those of MPI_*_init can be started",
-        )),
+        Pending::Both { .. } | Pending::Generalized(_) | Pending::Flush(_) => {
+            Err(base::Error::new(
+                ErrorClass::Request,
+                "the request is not persistent: only those of MPI_*_init can be started",
+            ))
+        }
     };
     call.library.requests.put_back(handle, pending);
     Ok(outcome?)

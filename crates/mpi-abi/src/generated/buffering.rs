@@ -140,3 +140,383 @@ unsafe extern "C" fn PMPI_Buffer_iflush(request: *mut Request) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { buffer_iflush_entry(request) }
 }
+
+/// `MPI_Comm_attach_buffer`.
+unsafe extern "C" fn comm_attach_buffer_entry(
+    comm: Comm,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_attach_buffer", parameters: &["comm", "buffer", "size"] };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(1, comm)?;
+        let size = i64::from(size);
+        calls::buffering::comm_attach_buffer(call, comm, buffer, size)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_attach_buffer(comm: Comm, buffer: *mut c_void, size: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_attach_buffer_entry(comm, buffer, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_attach_buffer(
+    comm: Comm,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_attach_buffer_entry(comm, buffer, size) }
+}
+
+/// `MPI_Comm_attach_buffer_c`.
+unsafe extern "C" fn comm_attach_buffer_c_entry(
+    comm: Comm,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_attach_buffer_c", parameters: &["comm", "buffer", "size"] };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(1, comm)?;
+        calls::buffering::comm_attach_buffer(call, comm, buffer, size)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_attach_buffer_c(comm: Comm, buffer: *mut c_void, size: i64) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_attach_buffer_c_entry(comm, buffer, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_attach_buffer_c(
+    comm: Comm,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_attach_buffer_c_entry(comm, buffer, size) }
+}
+
+/// `MPI_Comm_detach_buffer`.
+unsafe extern "C" fn comm_detach_buffer_entry(
+    comm: Comm,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_detach_buffer", parameters: &["comm", "buffer_addr", "size"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let size = call.out_integer(3, IntegerPlace::Int(size))?;
+            calls::buffering::comm_detach_buffer(call, comm, buffer_addr, size)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_detach_buffer(
+    comm: Comm,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_detach_buffer_entry(comm, buffer_addr, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_detach_buffer(
+    comm: Comm,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_detach_buffer_entry(comm, buffer_addr, size) }
+}
+
+/// `MPI_Comm_detach_buffer_c`.
+unsafe extern "C" fn comm_detach_buffer_c_entry(
+    comm: Comm,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_detach_buffer_c", parameters: &["comm", "buffer_addr", "size"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let size = call.out_integer(3, IntegerPlace::Large(size))?;
+            calls::buffering::comm_detach_buffer(call, comm, buffer_addr, size)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_detach_buffer_c(
+    comm: Comm,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_detach_buffer_c_entry(comm, buffer_addr, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_detach_buffer_c(
+    comm: Comm,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_detach_buffer_c_entry(comm, buffer_addr, size) }
+}
+
+/// `MPI_Comm_flush_buffer`.
+unsafe extern "C" fn comm_flush_buffer_entry(comm: Comm) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Comm_flush_buffer", parameters: &["comm"] };
+    enter(&ENTRY, |call| {
+        let comm = call.communicator(1, comm)?;
+        calls::buffering::comm_flush_buffer(call, comm)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_flush_buffer(comm: Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_flush_buffer_entry(comm) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_flush_buffer(comm: Comm) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_flush_buffer_entry(comm) }
+}
+
+/// `MPI_Comm_iflush_buffer`.
+unsafe extern "C" fn comm_iflush_buffer_entry(comm: Comm, request: *mut Request) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Comm_iflush_buffer", parameters: &["comm", "request"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let comm = call.communicator(1, comm)?;
+            let request = call.out(2, request)?;
+            calls::buffering::comm_iflush_buffer(call, comm, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Comm_iflush_buffer(comm: Comm, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_iflush_buffer_entry(comm, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Comm_iflush_buffer(comm: Comm, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { comm_iflush_buffer_entry(comm, request) }
+}
+
+/// `MPI_Session_attach_buffer`.
+unsafe extern "C" fn session_attach_buffer_entry(
+    session: Session,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_attach_buffer", parameters: &["session", "buffer", "size"] };
+    enter(&ENTRY, |call| {
+        let session = call.session(1, session)?;
+        let size = i64::from(size);
+        calls::buffering::session_attach_buffer(call, session, buffer, size)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_attach_buffer(
+    session: Session,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_entry(session, buffer, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_attach_buffer(
+    session: Session,
+    buffer: *mut c_void,
+    size: c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_entry(session, buffer, size) }
+}
+
+/// `MPI_Session_attach_buffer_c`.
+unsafe extern "C" fn session_attach_buffer_c_entry(
+    session: Session,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_attach_buffer_c", parameters: &["session", "buffer", "size"] };
+    enter(&ENTRY, |call| {
+        let session = call.session(1, session)?;
+        calls::buffering::session_attach_buffer(call, session, buffer, size)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_attach_buffer_c(
+    session: Session,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_c_entry(session, buffer, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_attach_buffer_c(
+    session: Session,
+    buffer: *mut c_void,
+    size: i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_attach_buffer_c_entry(session, buffer, size) }
+}
+
+/// `MPI_Session_detach_buffer`.
+unsafe extern "C" fn session_detach_buffer_entry(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Session_detach_buffer",
+        parameters: &["session", "buffer_addr", "size"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let session = call.session(1, session)?;
+            let size = call.out_integer(3, IntegerPlace::Int(size))?;
+            calls::buffering::session_detach_buffer(call, session, buffer_addr, size)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_detach_buffer(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_entry(session, buffer_addr, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_detach_buffer(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_entry(session, buffer_addr, size) }
+}
+
+/// `MPI_Session_detach_buffer_c`.
+unsafe extern "C" fn session_detach_buffer_c_entry(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Session_detach_buffer_c",
+        parameters: &["session", "buffer_addr", "size"],
+    };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let session = call.session(1, session)?;
+            let size = call.out_integer(3, IntegerPlace::Large(size))?;
+            calls::buffering::session_detach_buffer(call, session, buffer_addr, size)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_detach_buffer_c(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_c_entry(session, buffer_addr, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_detach_buffer_c(
+    session: Session,
+    buffer_addr: *mut c_void,
+    size: *mut i64,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_detach_buffer_c_entry(session, buffer_addr, size) }
+}
+
+/// `MPI_Session_flush_buffer`.
+unsafe extern "C" fn session_flush_buffer_entry(session: Session) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Session_flush_buffer", parameters: &["session"] };
+    enter(&ENTRY, |call| {
+        let session = call.session(1, session)?;
+        calls::buffering::session_flush_buffer(call, session)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_flush_buffer(session: Session) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_flush_buffer_entry(session) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_flush_buffer(session: Session) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_flush_buffer_entry(session) }
+}
+
+/// `MPI_Session_iflush_buffer`.
+unsafe extern "C" fn session_iflush_buffer_entry(session: Session, request: *mut Request) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_iflush_buffer", parameters: &["session", "request"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let session = call.session(1, session)?;
+            let request = call.out(2, request)?;
+            calls::buffering::session_iflush_buffer(call, session, request)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_iflush_buffer(session: Session, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_iflush_buffer_entry(session, request) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_iflush_buffer(session: Session, request: *mut Request) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_iflush_buffer_entry(session, request) }
+}

@@ -37,6 +37,8 @@ mod partitioned;
 mod point_to_point;
 #[path = "requests.rs"]
 mod requests;
+#[path = "sessions.rs"]
+mod sessions;
 #[path = "statuses.rs"]
 mod statuses;
 #[path = "tools.rs"]
@@ -47,7 +49,5 @@ mod topologies;
 mod type_contents;
 #[path = "unsupported_1.rs"]
 mod unsupported_1;
-#[path = "unsupported_2.rs"]
-mod unsupported_2;
 #[path = "windows.rs"]
 mod windows;

@@ -180,6 +180,28 @@ unsafe extern "C" fn PMPI_File_create_errhandler(
     unsafe { file_create_errhandler_entry(file_errhandler_fn, errhandler) }
 }
 
+/// `MPI_Session_call_errhandler`.
+unsafe extern "C" fn session_call_errhandler_entry(session: Session, errorcode: c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_call_errhandler", parameters: &["session", "errorcode"] };
+    enter_any_time(&ENTRY, |call| {
+        let session = call.session(1, session)?;
+        calls::error_handlers::session_call_errhandler(call, session, errorcode)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_call_errhandler(session: Session, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_call_errhandler_entry(session, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_call_errhandler(session: Session, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_call_errhandler_entry(session, errorcode) }
+}
+
 /// `MPI_Session_create_errhandler`.
 unsafe extern "C" fn session_create_errhandler_entry(
     session_errhandler_fn: *const c_void,
@@ -219,6 +241,70 @@ unsafe extern "C" fn PMPI_Session_create_errhandler(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { session_create_errhandler_entry(session_errhandler_fn, errhandler) }
+}
+
+/// `MPI_Session_get_errhandler`.
+unsafe extern "C" fn session_get_errhandler_entry(
+    session: Session,
+    errhandler: *mut Errhandler,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_get_errhandler", parameters: &["session", "errhandler"] };
+    enter_any_time(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let session = call.session(1, session)?;
+            let errhandler = call.out(2, errhandler)?;
+            calls::error_handlers::session_get_errhandler(call, session, errhandler)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_get_errhandler(
+    session: Session,
+    errhandler: *mut Errhandler,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_errhandler_entry(session, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_get_errhandler(
+    session: Session,
+    errhandler: *mut Errhandler,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_get_errhandler_entry(session, errhandler) }
+}
+
+/// `MPI_Session_set_errhandler`.
+unsafe extern "C" fn session_set_errhandler_entry(
+    session: Session,
+    errhandler: Errhandler,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Session_set_errhandler", parameters: &["session", "errhandler"] };
+    enter_any_time(&ENTRY, |call| {
+        let session = call.session(1, session)?;
+        let errhandler = call.error_handler(2, errhandler)?;
+        calls::error_handlers::session_set_errhandler(call, session, errhandler)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Session_set_errhandler(session: Session, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_set_errhandler_entry(session, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Session_set_errhandler(
+    session: Session,
+    errhandler: Errhandler,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { session_set_errhandler_entry(session, errhandler) }
 }
 
 /// `MPI_Win_call_errhandler`.

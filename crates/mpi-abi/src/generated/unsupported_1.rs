@@ -70,62 +70,6 @@ unsafe extern "C" fn PMPI_Comm_accept(
     unsafe { comm_accept_entry(port_name, info, root, comm, newcomm) }
 }
 
-/// `MPI_Comm_attach_buffer`.
-unsafe extern "C" fn comm_attach_buffer_entry(
-    comm: Comm,
-    buffer: *mut c_void,
-    size: c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_attach_buffer", parameters: &["comm", "buffer", "size"] };
-    let _ = (buffer, size);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_attach_buffer(comm: Comm, buffer: *mut c_void, size: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_attach_buffer_entry(comm, buffer, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_attach_buffer(
-    comm: Comm,
-    buffer: *mut c_void,
-    size: c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_attach_buffer_entry(comm, buffer, size) }
-}
-
-/// `MPI_Comm_attach_buffer_c`.
-unsafe extern "C" fn comm_attach_buffer_c_entry(
-    comm: Comm,
-    buffer: *mut c_void,
-    size: i64,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_attach_buffer_c", parameters: &["comm", "buffer", "size"] };
-    let _ = (buffer, size);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_attach_buffer_c(comm: Comm, buffer: *mut c_void, size: i64) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_attach_buffer_c_entry(comm, buffer, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_attach_buffer_c(
-    comm: Comm,
-    buffer: *mut c_void,
-    size: i64,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_attach_buffer_c_entry(comm, buffer, size) }
-}
-
 /// `MPI_Comm_connect`.
 unsafe extern "C" fn comm_connect_entry(
     port_name: *const c_char,
@@ -164,148 +108,6 @@ unsafe extern "C" fn PMPI_Comm_connect(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { comm_connect_entry(port_name, info, root, comm, newcomm) }
-}
-
-/// `MPI_Comm_create_from_group`.
-unsafe extern "C" fn comm_create_from_group_entry(
-    group: Group,
-    stringtag: *const c_char,
-    info: Info,
-    errhandler: Errhandler,
-    newcomm: *mut Comm,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "MPI_Comm_create_from_group",
-        parameters: &["group", "stringtag", "info", "errhandler", "newcomm"],
-    };
-    let _ = (group, stringtag, info, errhandler, newcomm);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_create_from_group(
-    group: Group,
-    stringtag: *const c_char,
-    info: Info,
-    errhandler: Errhandler,
-    newcomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_create_from_group_entry(group, stringtag, info, errhandler, newcomm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_create_from_group(
-    group: Group,
-    stringtag: *const c_char,
-    info: Info,
-    errhandler: Errhandler,
-    newcomm: *mut Comm,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_create_from_group_entry(group, stringtag, info, errhandler, newcomm) }
-}
-
-/// `MPI_Comm_detach_buffer`.
-unsafe extern "C" fn comm_detach_buffer_entry(
-    comm: Comm,
-    buffer_addr: *mut c_void,
-    size: *mut c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_detach_buffer", parameters: &["comm", "buffer_addr", "size"] };
-    let _ = (buffer_addr, size);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_detach_buffer(
-    comm: Comm,
-    buffer_addr: *mut c_void,
-    size: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_detach_buffer_entry(comm, buffer_addr, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_detach_buffer(
-    comm: Comm,
-    buffer_addr: *mut c_void,
-    size: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_detach_buffer_entry(comm, buffer_addr, size) }
-}
-
-/// `MPI_Comm_detach_buffer_c`.
-unsafe extern "C" fn comm_detach_buffer_c_entry(
-    comm: Comm,
-    buffer_addr: *mut c_void,
-    size: *mut i64,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_detach_buffer_c", parameters: &["comm", "buffer_addr", "size"] };
-    let _ = (buffer_addr, size);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_detach_buffer_c(
-    comm: Comm,
-    buffer_addr: *mut c_void,
-    size: *mut i64,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_detach_buffer_c_entry(comm, buffer_addr, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_detach_buffer_c(
-    comm: Comm,
-    buffer_addr: *mut c_void,
-    size: *mut i64,
-) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_detach_buffer_c_entry(comm, buffer_addr, size) }
-}
-
-/// `MPI_Comm_flush_buffer`.
-unsafe extern "C" fn comm_flush_buffer_entry(comm: Comm) -> c_int {
-    static ENTRY: Entry = Entry { name: "MPI_Comm_flush_buffer", parameters: &["comm"] };
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_flush_buffer(comm: Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_flush_buffer_entry(comm) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_flush_buffer(comm: Comm) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_flush_buffer_entry(comm) }
-}
-
-/// `MPI_Comm_iflush_buffer`.
-unsafe extern "C" fn comm_iflush_buffer_entry(comm: Comm, request: *mut Request) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_Comm_iflush_buffer", parameters: &["comm", "request"] };
-    let _ = (request,);
-    unsupported(&ENTRY, Some(comm))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_Comm_iflush_buffer(comm: Comm, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_iflush_buffer_entry(comm, request) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_Comm_iflush_buffer(comm: Comm, request: *mut Request) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { comm_iflush_buffer_entry(comm, request) }
 }
 
 /// `MPI_Comm_join`.
@@ -3501,4 +3303,243 @@ unsafe extern "C" fn PMPI_File_write_shared_c(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { file_write_shared_c_entry(fh, buf, count, datatype, status) }
+}
+
+/// `MPI_Lookup_name`.
+unsafe extern "C" fn lookup_name_entry(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *mut c_char,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Lookup_name", parameters: &["service_name", "info", "port_name"] };
+    let _ = (service_name, info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Lookup_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { lookup_name_entry(service_name, info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Lookup_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { lookup_name_entry(service_name, info, port_name) }
+}
+
+/// `MPI_Open_port`.
+unsafe extern "C" fn open_port_entry(info: Info, port_name: *mut c_char) -> c_int {
+    static ENTRY: Entry = Entry { name: "MPI_Open_port", parameters: &["info", "port_name"] };
+    let _ = (info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Open_port(info: Info, port_name: *mut c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { open_port_entry(info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Open_port(info: Info, port_name: *mut c_char) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { open_port_entry(info, port_name) }
+}
+
+/// `MPI_Publish_name`.
+unsafe extern "C" fn publish_name_entry(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Publish_name", parameters: &["service_name", "info", "port_name"] };
+    let _ = (service_name, info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Publish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { publish_name_entry(service_name, info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Publish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { publish_name_entry(service_name, info, port_name) }
+}
+
+/// `MPI_Register_datarep`.
+unsafe extern "C" fn register_datarep_entry(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Register_datarep",
+        parameters: &[
+            "datarep",
+            "read_conversion_fn",
+            "write_conversion_fn",
+            "dtype_file_extent_fn",
+            "extra_state",
+        ],
+    };
+    let _ = (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Register_datarep(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Register_datarep(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+/// `MPI_Register_datarep_c`.
+unsafe extern "C" fn register_datarep_c_entry(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    static ENTRY: Entry = Entry {
+        name: "MPI_Register_datarep_c",
+        parameters: &[
+            "datarep",
+            "read_conversion_fn",
+            "write_conversion_fn",
+            "dtype_file_extent_fn",
+            "extra_state",
+        ],
+    };
+    let _ = (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Register_datarep_c(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_c_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Register_datarep_c(
+    datarep: *const c_char,
+    read_conversion_fn: *const c_void,
+    write_conversion_fn: *const c_void,
+    dtype_file_extent_fn: *const c_void,
+    extra_state: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        register_datarep_c_entry(
+            datarep,
+            read_conversion_fn,
+            write_conversion_fn,
+            dtype_file_extent_fn,
+            extra_state,
+        )
+    }
+}
+
+/// `MPI_Unpublish_name`.
+unsafe extern "C" fn unpublish_name_entry(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_Unpublish_name", parameters: &["service_name", "info", "port_name"] };
+    let _ = (service_name, info, port_name);
+    unsupported(&ENTRY, None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Unpublish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { unpublish_name_entry(service_name, info, port_name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_Unpublish_name(
+    service_name: *const c_char,
+    info: Info,
+    port_name: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { unpublish_name_entry(service_name, info, port_name) }
 }

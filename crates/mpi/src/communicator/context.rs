@@ -71,6 +71,9 @@ impl ContextBlock {
     /// The spaces of all processes together.
     pub(crate) const WORLD: Self = Self { creator: 0, counter: 0 };
 
+    /// Those of all processes together for agreements that the program does not see.
+    pub(crate) const EVERYBODY: Self = Self { creator: 0, counter: 2 * Self::SIZE };
+
     /// In place of a block when the numbers have come to their end.
     pub(crate) const EXHAUSTED: Self = Self { creator: u32::MAX, counter: u32::MAX };
 
@@ -120,7 +123,7 @@ pub(crate) enum Purpose {
 
 /// Counters are multiples of the block's size. 0 is the world's, with process 0 as the creator.
 const SELF: u32 = ContextBlock::SIZE;
-const FIRST_FREE: u32 = 2 * ContextBlock::SIZE;
+const FIRST_FREE: u32 = 3 * ContextBlock::SIZE;
 
 #[cfg(test)]
 mod tests {
@@ -129,7 +132,8 @@ mod tests {
     #[test]
     fn no_space_has_two_communicators() {
         let (first, second) = (Contexts::new(0), Contexts::new(1));
-        let mut blocks = vec![ContextBlock::WORLD, first.of_self(), second.of_self()];
+        let mut blocks =
+            vec![ContextBlock::WORLD, ContextBlock::EVERYBODY, first.of_self(), second.of_self()];
         for _ in 0..3 {
             blocks.extend([first.take(), second.take()]);
         }

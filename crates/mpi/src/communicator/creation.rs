@@ -16,6 +16,7 @@ use crate::collective::{self, Link};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::info::Info;
+use crate::session::Session;
 
 /// What [`Process::split_communicator_by_kind`] puts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,11 @@ impl Process {
     /// the cores that they may use, and all of them must say the same.
     pub(crate) fn create_world(&self, size: u32, crowded: bool) -> Rc<Communicator> {
         self.build(ContextBlock::WORLD, Group::world(size), None, Origin::nothing(crowded))
+    }
+
+    /// A communicator of all processes that the program does not see.
+    pub(crate) fn create_everybody(&self, size: u32, crowded: bool) -> Rc<Communicator> {
+        self.build(ContextBlock::EVERYBODY, Group::world(size), None, Origin::nothing(crowded))
     }
 
     /// The communicator of this process alone.
@@ -263,6 +269,7 @@ impl Process {
             crowded: origin.crowded,
             contexts: Rc::clone(self.contexts()),
             error_handler: origin.error_handler,
+            session: origin.session,
             attributes: origin.attributes,
         })
     }
@@ -288,19 +295,25 @@ fn members_of(
 pub(super) struct Origin {
     pub(super) crowded: bool,
     pub(super) error_handler: Rc<ErrorHandler>,
+    pub(super) session: Option<Rc<Session>>,
     pub(super) attributes: Attributes,
 }
 
 impl Origin {
     /// A part of a crowded communicator is taken for crowded too: the rest still competes.
     pub(super) fn of(parent: &Communicator, attributes: Attributes) -> Self {
-        Self { crowded: parent.crowded(), error_handler: parent.error_handler(), attributes }
+        Self {
+            crowded: parent.crowded(),
+            error_handler: parent.error_handler(),
+            session: parent.session().cloned(),
+            attributes,
+        }
     }
 
     /// For the communicators that are there from the beginning (section 9.3).
     fn nothing(crowded: bool) -> Self {
         let error_handler = Rc::new(ErrorHandler::Fatal);
-        Self { crowded, error_handler, attributes: Attributes::default() }
+        Self { crowded, error_handler, session: None, attributes: Attributes::default() }
     }
 }
 

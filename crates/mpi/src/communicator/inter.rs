@@ -53,8 +53,9 @@ impl Process {
             processes: local.group().gates().map(|gate| gate.0).collect(),
         };
         let told = match bridge {
-            Some(bridge) if local.rank() == local_leader => self.meet(bridge, &own),
-            _ => Ok(own.clone()),
+            _ if local.rank() != local_leader => Ok(own.clone()),
+            Some(bridge) => self.meet(bridge, &own),
+            None => Err(Error::new(ErrorClass::Comm, "one process cannot lead both sides")),
         };
         let failure = told.as_ref().err().cloned();
         let sides = self.spread_sides(local, local_leader, told.ok().map(|other| (own, other)));
@@ -152,6 +153,7 @@ impl Process {
         let origin = Origin {
             crowded: own.crowded || other.crowded,
             error_handler: local.error_handler(),
+            session: local.session().cloned(),
             attributes: Attributes::default(),
         };
         let remote = Remote::beside(local.group(), Group::of(&others), comes_first);

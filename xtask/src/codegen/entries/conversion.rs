@@ -13,7 +13,7 @@ pub struct Conversions {
 
 /// The conversions for a function that `calls::module` implements.
 ///
-/// Communicators and windows come first: errors of the other arguments go to their error handler.
+/// Communicators, windows and sessions come first: errors of the other arguments go to their error handler.
 pub fn conversions(
     tables: &Tables,
     function: &Function,
@@ -33,7 +33,7 @@ pub fn conversions(
         };
         if expression != name {
             let line = format!("let {name} = {expression};\n");
-            let object = matches!(parameter.base.as_str(), "MPI_Comm" | "MPI_Win");
+            let object = matches!(parameter.base.as_str(), "MPI_Comm" | "MPI_Win" | "MPI_Session");
             let first = object && parameter.shape == Shape::Value;
             if first { early.push(line) } else { late.push(line) }
         }
@@ -120,6 +120,9 @@ impl Context<'_> {
             // Significant on one process only.
             "MPI_Comm" if parameter.name == "peer_comm" => return name,
             "MPI_Comm" => "communicator",
+            "MPI_Session" => "session",
+            // Significant on one process only.
+            "MPI_Group" if parameter.name == "remote_group" => return name,
             "MPI_Group" => "group",
             "MPI_Datatype" if function == "MPI_Type_get_name" => return name,
             "MPI_Win" if function == "MPI_Win_get_name" => return name,
@@ -133,6 +136,7 @@ impl Context<'_> {
             "MPI_Op" => "operation",
             "MPI_Info" if function.starts_with("MPI_Info_") => "info",
             "MPI_Info" => "optional_info",
+            "MPI_Errhandler" if self.has("stringtag") => "named_error_handler",
             "MPI_Errhandler" => "error_handler",
             "int" | "MPI_Count" | "MPI_Aint" | "MPI_Offset" => return self.number(index),
             _ => return name,
@@ -179,7 +183,7 @@ impl Context<'_> {
             ("int", _) if parameter.name == "argc" => name,
             ("char", true) => format!("call.unsafe_text({position}, {name})?"),
             // A buffer of length 0 may be null.
-            ("char", false) if self.function.name == "MPI_Info_get_string" => name,
+            ("char", false) if self.has("buflen") || self.has("pset_len") => name,
             ("char", false) => format!("call.unsafe_out_text({position}, {name})?"),
             ("MPI_Status", true) => format!("call.unsafe_status({position}, {name})?"),
             ("MPI_Status", false) if self.module != "statuses" => format!("OutStatus({name})"),

@@ -159,6 +159,7 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
         crowded,
         contexts: Rc::new(Contexts::new(rank)),
         error_handler: Rc::new(ErrorHandler::Return),
+        session: None,
         attributes: Attributes::default(),
     });
     (RefCell::new(engine), communicator)

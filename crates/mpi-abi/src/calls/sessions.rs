@@ -1,0 +1,212 @@
+//! Sessions, and what is made of groups alone (sections 11.3, 7.3.2, 7.4.2 and 7.6.2 of the standard).
+
+use std::ffi::{c_char, c_int};
+use std::rc::Rc;
+use std::thread;
+
+use base::ErrorClass;
+use mpi::communicator::{Agreed, TwoGroups};
+use mpi::error_handler::{ErrorHandler, HandlerKind};
+use mpi::group::Group;
+use mpi::info::Info;
+use mpi::session::ProcessSet;
+
+use crate::arguments::{KnownSession, Named, Out};
+use crate::c::{self, Comm, Session};
+use crate::entry::{self, Call};
+use crate::failure::{Failure, Outcome};
+use crate::generated::constants::{
+    MPI_COMM_NULL, MPI_GROUP_EMPTY, MPI_MAX_STRINGTAG_LEN, MPI_SESSION_NULL,
+};
+use crate::report::Blamed;
+
+use super::{environment, groups, infos};
+
+/// The info key for the level of thread support (section 11.3.1).
+const THREAD_LEVEL: &[u8] = b"thread_level";
+
+pub fn session_init(
+    call: &Call,
+    info: Option<Rc<Info>>,
+    errhandler: Rc<ErrorHandler>,
+    session: Out<Session>,
+) -> Outcome<()> {
+    errhandler.check_kind(HandlerKind::Session)?;
+    let wanted = info.as_ref().and_then(|info| info.hint(THREAD_LEVEL));
+    let level = environment::level_named(wanted.as_deref());
+    let process = &call.library.process;
+    let (made, complaints) = process.open_session(level, errhandler)?;
+    if process.rank() == 0 {
+        environment::tell(&complaints);
+    }
+    call.library.main_thread.get_or_init(|| thread::current().id());
+    entry::update(call);
+    session.set(call.library.sessions.insert(made));
+    Ok(())
+}
+
+pub fn session_finalize(call: &Call, session: Out<Session>) -> Outcome<()> {
+    let known = call.session(1, session.value())?;
+    call.library.process.close_session(&known)?;
+    call.library.sessions.forget(known.handle);
+    entry::update(call);
+    session.set(MPI_SESSION_NULL);
+    Ok(())
+}
+
+pub fn session_get_info(
+    call: &Call,
+    session: KnownSession,
+    info_used: Out<c::Info>,
+) -> Outcome<()> {
+    let used = Info::new();
+    let level = environment::name_of_level(session.thread_level());
+    used.set(THREAD_LEVEL, level.as_bytes(), infos::LIMITS)?;
+    info_used.set(call.library.infos.insert(used));
+    Ok(())
+}
+
+pub fn session_get_num_psets(
+    _call: &Call,
+    _session: KnownSession,
+    _info: Option<Rc<Info>>,
+    npset_names: Out<c_int>,
+) -> Outcome<()> {
+    npset_names.set(ProcessSet::ALL.len() as c_int);
+    Ok(())
+}
+
+pub fn session_get_nth_pset(
+    call: &Call,
+    _session: KnownSession,
+    _info: Option<Rc<Info>>,
+    n: usize,
+    pset_len: Out<c_int>,
+    pset_name: *mut c_char,
+) -> Outcome<()> {
+    let Some(set) = ProcessSet::ALL.get(n) else {
+        let detail = format!("is {n}, but there are {} process sets", ProcessSet::ALL.len());
+        return Err(Failure::argument(3, ErrorClass::Arg, detail));
+    };
+    let name = set.name().as_bytes();
+    let room = usize::try_from(pset_len.value()).map_err(|_| {
+        let detail = format!("is {}, but must not be negative", pset_len.value());
+        Failure::argument(4, ErrorClass::Arg, detail)
+    })?;
+    // With no room only the length is told, with its zero byte.
+    if room > 0 {
+        // SAFETY: the program vouches for `pset_len` bytes.
+        unsafe { call.out_text(5, pset_name)?.write(name, room) };
+    }
+    pset_len.set(name.len() as c_int + 1);
+    Ok(())
+}
+
+pub fn session_get_pset_info(
+    call: &Call,
+    session: KnownSession,
+    pset_name: &[u8],
+    info: Out<c::Info>,
+) -> Outcome<()> {
+    let group = call.library.process.group_of_set(&session, set_named(pset_name)?);
+    let told = Info::new();
+    told.set(b"mpi_size", group.size().to_string().as_bytes(), infos::LIMITS)?;
+    info.set(call.library.infos.insert(told));
+    Ok(())
+}
+
+pub fn group_from_session_pset(
+    call: &Call,
+    session: KnownSession,
+    pset_name: &[u8],
+    newgroup: Out<c::Group>,
+) -> Outcome<()> {
+    let group = call.library.process.group_of_set(&session, set_named(pset_name)?);
+    groups::hand_out(call, group, newgroup);
+    Ok(())
+}
+
+fn set_named(name: &[u8]) -> Outcome<ProcessSet> {
+    ProcessSet::named(name).map_err(|error| Failure::of_argument(2, error))
+}
+
+pub fn comm_create_from_group(
+    call: &Call,
+    group: Rc<Group>,
+    stringtag: &[u8],
+    info: Option<Rc<Info>>,
+    errhandler: Named<c::Errhandler, Rc<ErrorHandler>>,
+    newcomm: Out<Comm>,
+) -> Outcome<()> {
+    call.blame(Blamed::Handler(errhandler.handle));
+    check_string_tag(2, stringtag)?;
+    errhandler.check_kind(HandlerKind::Communicator)?;
+    if group.size() == 0 {
+        newcomm.set(MPI_COMM_NULL);
+        return Ok(());
+    }
+    let agreed = Agreed { string_tag: stringtag, error_handler: &errhandler.object };
+    let made = call.library.process.create_communicator_from_group(&group, agreed)?;
+    if let Some(info) = info {
+        made.set_info(&info);
+    }
+    newcomm.set(call.library.communicators.insert(made));
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+pub fn intercomm_create_from_groups(
+    call: &Call,
+    local_group: Rc<Group>,
+    local_leader: c_int,
+    remote_group: c::Group,
+    remote_leader: c_int,
+    stringtag: &[u8],
+    info: Option<Rc<Info>>,
+    errhandler: Named<c::Errhandler, Rc<ErrorHandler>>,
+    newintercomm: Out<Comm>,
+) -> Outcome<()> {
+    call.blame(Blamed::Handler(errhandler.handle));
+    check_string_tag(5, stringtag)?;
+    errhandler.check_kind(HandlerKind::Communicator)?;
+    if local_group.size() == 0 {
+        newintercomm.set(MPI_COMM_NULL);
+        return Ok(());
+    }
+    let leader = u32::try_from(local_leader).ok().filter(|rank| *rank < local_group.size());
+    let Some(local_leader) = leader else {
+        let size = local_group.size();
+        let detail = format!("is {local_leader}, but the group has {size} processes");
+        return Err(Failure::argument(2, ErrorClass::Rank, detail));
+    };
+    let process = &call.library.process;
+    // The other side is significant on the leader only.
+    let leads = local_group.rank_of(base::GateId(process.rank())) == Some(local_leader);
+    let remote = if leads { Some(call.group(3, remote_group)?) } else { None };
+    if remote_group == MPI_GROUP_EMPTY && leads {
+        return Err(Failure::argument(3, ErrorClass::Group, "is MPI_GROUP_EMPTY"));
+    }
+    let groups = TwoGroups {
+        local: &local_group,
+        local_leader,
+        remote: remote.as_ref(),
+        // No process has the rank that a negative one becomes.
+        remote_leader: remote_leader as u32,
+    };
+    let agreed = Agreed { string_tag: stringtag, error_handler: &errhandler.object };
+    let made = process.create_intercommunicator_from_groups(groups, agreed)?;
+    if let Some(info) = info {
+        made.set_info(&info);
+    }
+    newintercomm.set(call.library.communicators.insert(made));
+    Ok(())
+}
+
+fn check_string_tag(position: usize, tag: &[u8]) -> Outcome<()> {
+    if tag.len() < MPI_MAX_STRINGTAG_LEN {
+        return Ok(());
+    }
+    let detail =
+        format!("has {} characters, but may have {}", tag.len(), MPI_MAX_STRINGTAG_LEN - 1);
+    Err(Failure::argument(position, ErrorClass::Arg, detail))
+}
