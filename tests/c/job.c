@@ -50,6 +50,30 @@ static void traffic(void) {
     free(in);
 }
 
+// Two communicators; an error in the first ends its processes, and the second goes on.
+static void end_some(void) {
+    MPI_Comm half;
+    int in_second = check_rank >= check_size / 2, value = 0, rank, size;
+    MPI_Comm_split(MPI_COMM_WORLD, in_second, 0, &half);
+    MPI_Comm_set_errhandler(half, MPI_ERRORS_ABORT);
+    MPI_Comm_rank(half, &rank);
+    MPI_Comm_size(half, &size);
+    if (!in_second) {
+        if (rank == 0) MPI_Send(&value, 1, MPI_INT, 77, 0, half);
+        wait_for_ever();
+    }
+    usleep(300000);
+    for (int i = 0; i < 100; i++) MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, half);
+    printf("rank %d goes on\n", check_rank);
+}
+
+// An error of this process alone, under the initial error handler.
+static void report_error(void) {
+    int code = MPI_Send(&check_rank, 1, MPI_INT, 77, 0, MPI_COMM_SELF), class = -1;
+    MPI_Error_class(code, &class);
+    printf("rank %d got %s\n", check_rank, class == MPI_ERR_RANK ? "MPI_ERR_RANK" : "nonsense");
+}
+
 // What one process does to itself while the others wait for it.
 static int end_badly(const char *what) {
     if (check_rank != check_size - 1) {
@@ -82,6 +106,10 @@ int main(int argc, char **argv) {
         MPI_Send(&argc, 1, MPI_INT, check_size == 1 ? 77 : check_rank == 0 ? 77 : 0, 4242,
                  MPI_COMM_WORLD);
         wait_for_ever();
+    } else if (is(what, "end_some")) {
+        end_some();
+    } else if (is(what, "report_error")) {
+        if (check_rank == 0 || argc > 2) report_error();
     } else if (is(what, "lines")) {
         write_lines(argc > 2 ? atoi(argv[2]) : 100);
     } else if (is(what, "input")) {

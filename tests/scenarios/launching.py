@@ -316,6 +316,33 @@ def small_shared_memory(runner):
     assert code == 0, f"exit code {code}\n{output}"
 
 
+def errors_abort_ends_its_group(runner):
+    needs_combray(runner)
+    for count in (2, 4, 5):
+        code, output, seconds = start(runner, count, "end_some")
+        first = count // 2
+        assert code not in (0, 124), f"exit code {code}\n{output}"
+        assert "MPI_ERRORS_ABORT" in output and "rank 0 ends after an error" in output, output
+        for rank in range(count):
+            assert (f"rank {rank} goes on" in output) == (rank >= first), f"rank {rank}\n{output}"
+        assert seconds < END_SECONDS_MAX, f"{seconds:.1f} s"
+
+
+def initial_error_handler(runner):
+    needs_combray(runner)
+    handler = lambda name: ("-initial-errhandler", name)
+    for name in ("mpi_errors_return", "RETURN"):
+        code, output, _ = start(runner, 2, "report_error", "all", options=handler(name))
+        assert code == 0, f"exit code {code}\n{output}"
+        assert all(f"rank {rank} got MPI_ERR_RANK" in output for rank in range(2)), output
+    for name in ("mpi_errors_abort", "mpi_errors_are_fatal"):
+        code, output, _ = start(runner, 2, "report_error", options=handler(name))
+        assert code not in (0, 124), f"{name}: exit code {code}\n{output}"
+        assert name.upper() in output and "got" not in output, output
+    code, output, _ = start(runner, 2, "hello", options=handler("mpi_errors_maybe"))
+    assert code == 2 and "mpi_errors_return" in output, f"exit code {code}\n{output}"
+
+
 SCENARIOS = [
     hello,
     killed_process_ends_the_job,
@@ -324,6 +351,8 @@ SCENARIOS = [
     quiet_exit_without_finalize_ends_the_job,
     abort_gives_its_code,
     errors_are_fatal,
+    errors_abort_ends_its_group,
+    initial_error_handler,
     calls_at_the_wrong_time_are_told,
     alone_without_launcher,
     foreign_launcher_is_an_error,

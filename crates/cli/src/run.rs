@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use launch::{Application, Plan};
 use options::{Meaning, OPTIONS, Takes};
-use runtime::configuration::distance;
+use runtime::configuration::{VARIABLES, distance};
 use sys::cores;
 
 /// Runs what `words` ask for and returns the exit code.
@@ -149,6 +149,9 @@ impl Reader<'_> {
                     self.application.variables.extend(variable(name, &[one.into()])?);
                 }
             }
+            Meaning::InitialErrhandler => {
+                self.global.insert(INITIAL_ERRHANDLER.into(), error_handler(name, &value)?.into());
+            }
             Meaning::Folder => self.application.folder = Some(raw.into()),
             Meaning::Hosts => hosts::check_list(name, &value)?,
             Meaning::HostFile => hosts::check_file(name, raw)?,
@@ -202,6 +205,24 @@ fn variable(option: &str, values: &[OsString]) -> Result<Option<(OsString, OsStr
         return Err(format!("{option} wants the name of a variable, and got none"));
     }
     Ok(pair)
+}
+
+/// The variable by which the library learns the initial error handler.
+const INITIAL_ERRHANDLER: &str = "COMBRAY_INITIAL_ERRHANDLER";
+
+/// The name of an initial error handler, as the standard's info key `mpi_initial_errhandler` has
+/// it; also without the beginning that all share, and in capitals.
+fn error_handler(option: &str, value: &str) -> Result<&'static str, String> {
+    let known = VARIABLES.iter().find(|variable| variable.name == INITIAL_ERRHANDLER);
+    let names = known.map_or(&[][..], |variable| variable.values);
+    let wanted = value.to_lowercase();
+    let is_it =
+        |name: &&&str| wanted == **name || name.strip_prefix("mpi_errors_") == Some(&wanted);
+    names
+        .iter()
+        .find(is_it)
+        .copied()
+        .ok_or_else(|| format!("{option} wants {}, and got \"{value}\"", names.join(" or ")))
 }
 
 fn unknown(name: &str) -> String {

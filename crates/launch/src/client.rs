@@ -24,6 +24,16 @@ pub struct Job {
     universe_size: Option<u32>,
 }
 
+/// The word by which a process that aborts names those to be ended. Launchers that do not know it
+/// end the whole job.
+pub(crate) const ABORTED_RANKS: &str = "combray_ranks";
+
+/// The key that exists when some processes of the job were ended and the others go on.
+pub(crate) const ENDED_KEY: &str = "combray-ended";
+
+/// A line is no longer than a launcher can be expected to read.
+const LINE_BYTES_MAX: usize = 1000;
+
 enum Link {
     /// One process without a launcher; it keeps what it put.
     Alone(HashMap<String, String>),
@@ -212,6 +222,39 @@ impl Job {
             let _ = server.say(&format!("cmd=abort exitcode={code}"));
         }
     }
+}
+
+impl Job {
+    /// Asks the launcher to end some processes of the job, this one among them, and no others. As
+    /// [`abort`](Self::abort) where the launcher cannot do that.
+    pub fn abort_some(&mut self, ranks: &[u32], code: i32) {
+        let list = format!("{ABORTED_RANKS}={}", ranges(ranks));
+        if list.len() > LINE_BYTES_MAX {
+            return self.abort(code);
+        }
+        if let Link::Server(server) = &mut self.link {
+            // If the launcher is gone there is nobody left to end.
+            let _ = server.say(&format!("cmd=abort exitcode={code} {list}"));
+        }
+    }
+
+    /// Whether some processes of the job were ended while the others go on.
+    pub fn lacks_processes(&mut self) -> bool {
+        self.get(ENDED_KEY).is_ok()
+    }
+}
+
+/// Ranks as a list such as `0-3,7`.
+fn ranges(ranks: &[u32]) -> String {
+    let mut sorted = ranks.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let runs = sorted.chunk_by(|before, next| before + 1 == *next);
+    let one = |run: &[u32]| match run {
+        [single] => single.to_string(),
+        _ => format!("{}-{}", run[0], run[run.len() - 1]),
+    };
+    runs.map(one).collect::<Vec<_>>().join(",")
 }
 
 /// A launcher at the other end of a descriptor.

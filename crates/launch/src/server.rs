@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::client::{ABORTED_RANKS, ENDED_KEY};
+
 /// The key-value space and barriers of one job.
 #[derive(Debug)]
 pub struct Server {
@@ -20,6 +22,8 @@ struct Member {
     speaks: Speaks,
     waits: bool,
     is_gone: bool,
+    /// It was ended alone: the others go on without it.
+    is_ended: bool,
 }
 
 /// How far a process has come.
@@ -41,6 +45,8 @@ pub enum Action {
     Answer(u32, String),
     /// End the job: a process asked for it, with this exit code.
     Abort(u32, i32),
+    /// End these processes and no others: a process asked for it, with this exit code.
+    End(u32, Vec<u32>, i32),
     /// End the job: a process said what is no PMI-1.
     Nonsense(u32, String),
     /// End the job: a process waits for one that has gone.
@@ -104,7 +110,8 @@ impl Server {
     /// Whether a process waits for one that has gone.
     fn vain_wait(&self) -> Option<Action> {
         let waiting = self.members.iter().position(|member| member.waits)? as u32;
-        let gone = self.members.iter().position(|member| member.is_gone && !member.waits)? as u32;
+        let is_missed = |member: &Member| member.is_gone && !member.waits && !member.is_ended;
+        let gone = self.members.iter().position(is_missed)? as u32;
         Some(Action::Stuck { waiting, gone })
     }
 
@@ -138,7 +145,10 @@ impl Server {
             }
             "abort" => {
                 let code = word("exitcode").parse().unwrap_or(1);
-                return actions.push(Action::Abort(rank, code));
+                return match ranks(word(ABORTED_RANKS), self.members.len()) {
+                    Some(ranks) => self.end(rank, ranks, code, actions),
+                    None => actions.push(Action::Abort(rank, code)),
+                };
             }
             _ => return actions.push(Action::Nonsense(rank, line.to_owned())),
         };
@@ -161,15 +171,48 @@ impl Server {
         let member = &mut self.members[rank as usize];
         self.waiting += u32::from(!member.waits);
         member.waits = true;
-        if self.waiting == self.members.len() as u32 {
-            self.waiting = 0;
-            for (rank, member) in (0..).zip(&mut self.members) {
-                member.waits = false;
-                actions.push(Action::Answer(rank, "cmd=barrier_out".to_owned()));
-            }
-        }
+        self.leave_barrier(actions);
         actions.extend(self.vain_wait());
     }
+
+    /// Lets all go on if all that have not been ended wait.
+    fn leave_barrier(&mut self, actions: &mut Vec<Action>) {
+        let missing = self.members.iter().any(|member| !member.waits && !member.is_ended);
+        if self.waiting == 0 || missing {
+            return;
+        }
+        self.waiting = 0;
+        for (rank, member) in (0..).zip(&mut self.members).filter(|(_, member)| member.waits) {
+            member.waits = false;
+            actions.push(Action::Answer(rank, "cmd=barrier_out".to_owned()));
+        }
+    }
+
+    /// Goes on without some processes, and lets the others know that there are such.
+    fn end(&mut self, by: u32, ranks: Vec<u32>, code: i32, actions: &mut Vec<Action>) {
+        for &rank in &ranks {
+            let member = &mut self.members[rank as usize];
+            self.waiting -= u32::from(member.waits);
+            (member.waits, member.is_ended) = (false, true);
+        }
+        self.values.insert(ENDED_KEY.to_owned(), "1".to_owned());
+        actions.push(Action::End(by, ranks, code));
+        self.leave_barrier(actions);
+    }
+}
+
+/// The ranks of a list such as `0-3,7`; none if there is no list, or it makes no sense.
+fn ranks(text: &str, size: usize) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+        if last as usize >= size || first > last {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all)
 }
 
 #[cfg(test)]
@@ -222,6 +265,27 @@ mod tests {
         say(&mut server, 0, "cmd=barrier_in");
         say(&mut server, 1, "cmd=barrier_in");
         assert!(server.leave(0).is_empty() && server.leave(1).is_empty());
+    }
+
+    #[test]
+    fn some_are_ended_and_the_others_go_on() {
+        let mut server = Server::new(&[0; 5], 5);
+        say(&mut server, 3, "cmd=barrier_in");
+        say(&mut server, 2, "cmd=barrier_in");
+        let ended = say(&mut server, 0, "cmd=abort exitcode=7 combray_ranks=0-1,3");
+        assert_eq!(ended, ["End(0, [0, 1, 3], 7)"]);
+        assert!(server.leave(1).is_empty());
+        let got = say(&mut server, 4, "cmd=get key=combray-ended");
+        assert_eq!(got, ["4: cmd=get_result rc=0 msg=success value=1"]);
+        let out = say(&mut server, 4, "cmd=barrier_in");
+        assert_eq!(out, ["2: cmd=barrier_out", "4: cmd=barrier_out"]);
+        say(&mut server, 4, "cmd=barrier_in");
+        let last = say(&mut server, 4, "cmd=abort exitcode=1 combray_ranks=2");
+        assert_eq!(last, ["End(4, [2], 1)", "4: cmd=barrier_out"]);
+        for nonsense in ["5", "1-9", "2-1", "x", "1,"] {
+            let line = format!("cmd=abort exitcode=1 combray_ranks={nonsense}");
+            assert_eq!(say(&mut server, 4, &line), ["Abort(4, 1)"]);
+        }
     }
 
     #[test]

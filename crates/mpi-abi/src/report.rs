@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 
 use mpi::error_handler::ErrorHandler;
+use mpi::group::Group;
 
 use crate::c::{Comm, Errhandler, Handle, Kind, Session, Win};
 use crate::codes::class_of;
@@ -75,6 +76,25 @@ impl Blamed {
     }
 }
 
+impl Blamed {
+    /// The processes that take part in it; none: this one alone.
+    fn group(self, library: &Library) -> Option<Rc<Group>> {
+        match self {
+            Blamed::Communicator(MPI_COMM_WORLD) => {
+                library.process.world_if_any().map(|world| Rc::clone(world.group()))
+            }
+            Blamed::Communicator(handle) => {
+                library.communicators.get(handle).map(|found| Rc::clone(found.everyone()))
+            }
+            Blamed::Window(handle) => {
+                library.windows.get(handle).map(|found| Rc::clone(found.window.group()))
+            }
+            // This process alone.
+            Blamed::Nobody | Blamed::Session(_) | Blamed::Handler(_) => None,
+        }
+    }
+}
+
 /// Makes an error code of a failure, and lets the error handler have it.
 #[cold]
 #[inline(never)]
@@ -125,14 +145,30 @@ pub fn raise(call: &Call, blamed: Blamed, code: c_int, told: c_int) {
     let found = blamed.handler(library).map(|handler| (blamed, handler));
     let nobodys = || Blamed::Nobody.handler(library).map(|handler| (Blamed::Nobody, handler));
     let Some((blamed, handler)) = found.or_else(nobodys) else {
-        // The initial error handler.
-        end_job(call, told, "Before MPI_Init and after MPI_Finalize all errors are fatal.");
+        return raise_initially(call, told);
     };
     match &*handler {
         ErrorHandler::Return => {}
         ErrorHandler::User { function, .. } => function(blamed.handle() as u64, code),
         ErrorHandler::Fatal => end_job(call, told, &fatal_reason(blamed, "MPI_ERRORS_ARE_FATAL")),
-        ErrorHandler::Abort => end_job(call, told, &fatal_reason(blamed, "MPI_ERRORS_ABORT")),
+        ErrorHandler::Abort => {
+            tell_end(call, told, &fatal_reason(blamed, "MPI_ERRORS_ABORT"));
+            let process = &library.process;
+            process.abort_group(blamed.group(library).as_deref(), exit_code(told))
+        }
+    }
+}
+
+/// Lets the initial error handler have an error, before initialization and after the end.
+fn raise_initially(call: &Call, told: c_int) {
+    let process = &call.library.process;
+    match *process.initial_error_handler() {
+        ErrorHandler::Return => {}
+        ErrorHandler::Abort => {
+            tell_end(call, told, "The initial error handler is MPI_ERRORS_ABORT.");
+            std::process::exit(exit_code(told))
+        }
+        _ => end_job(call, told, "Before MPI_Init and after MPI_Finalize all errors are fatal."),
     }
 }
 
@@ -153,10 +189,23 @@ fn fatal_reason(blamed: Blamed, handler: &str) -> String {
     let description = handles::describe(blamed.handle(), blamed.kind());
     let name = description.strip_prefix("is MPI_").map(|rest| format!("MPI_{rest}"));
     let name = name.unwrap_or_else(|| format!("the {}", blamed.kind().noun()));
-    format!("The error handler of {name} is {handler}, so the job ends.")
+    let what = if handler == "MPI_ERRORS_ABORT" { "its processes end" } else { "the job ends" };
+    format!("The error handler of {name} is {handler}, so {what}.")
 }
 
 fn end_job(call: &Call, code: c_int, reason: &str) -> ! {
+    tell_end(call, code, reason);
+    call.library.process.abort(exit_code(code))
+}
+
+/// The exit code of a process that an error ends.
+fn exit_code(code: c_int) -> i32 {
+    let class = class_of(code);
+    if (1..256).contains(&class) { class } else { 1 }
+}
+
+/// Tells the person what ends the process.
+fn tell_end(call: &Call, code: c_int, reason: &str) {
     let library = call.library;
     let text = text_of(library, code).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -167,6 +216,4 @@ fn end_job(call: &Call, code: c_int, reason: &str) -> ! {
     };
     let message = format!("{rank}{}: {text}. {reason}", crate::calls::environment::host_name());
     eprintln!("combray: {message}");
-    let class = class_of(code);
-    process.abort(if (1..256).contains(&class) { class } else { 1 })
 }

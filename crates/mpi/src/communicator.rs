@@ -170,7 +170,7 @@ impl Communicator {
 
     /// All processes, by the numbers that collective operations use.
     #[inline]
-    pub(crate) fn everyone(&self) -> &Rc<Group> {
+    pub fn everyone(&self) -> &Rc<Group> {
         self.remote.as_ref().map_or(&self.group, |remote| &remote.everyone)
     }
 

@@ -13,7 +13,7 @@ use engine::{ContextSlot, Outcome, Problem, Receive, RequestId, Send};
 use launch::Job;
 use memory::Buffer;
 use runtime::Runtime;
-use runtime::configuration::Configuration;
+use runtime::configuration::{Configuration, InitialErrorHandler};
 use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
 use runtime::waiting::{Patience, SLEEP_MAX, Stage};
@@ -21,6 +21,8 @@ use runtime::waiting::{Patience, SLEEP_MAX, Stage};
 use crate::buffered::BufferPlace;
 use crate::collective;
 use crate::communicator::{Communicator, Contexts};
+use crate::error_handler::ErrorHandler;
+use crate::group::Group;
 use crate::window::Window;
 
 /// One operating system process as MPI sees it.
@@ -195,9 +197,16 @@ impl Process {
     pub fn finalize(&self) -> Result<()> {
         let started = self.started();
         self.wait_until(&mut |process| process.is_settled());
-        self.complete(collective::barrier(self.world()))?;
+        let barrier = self.begin(collective::barrier(self.world()));
+        let mut absence = Absence::default();
+        // Those that an error has ended will not come; then the launcher's barrier must do.
+        self.wait_until(&mut |process| {
+            process.is_ready(&barrier) || absence.is_certain(&started.job)
+        });
         // What the barrier itself left behind must get out too, before the memory goes.
-        self.wait_until(&mut |process| !process.runtime().has_work());
+        self.wait_until(&mut |process| {
+            !process.runtime().has_work() || absence.is_certain(&started.job)
+        });
         self.finalized.set(true);
         if self.left.get() {
             return Ok(());
@@ -243,6 +252,30 @@ impl Process {
             job.abort(code);
         }
         std::process::exit(code)
+    }
+
+    /// Ends the processes of a group, or this one alone, with an exit code, if the launcher can do
+    /// that, else the whole job; the person has been told why.
+    pub fn abort_group(&self, group: Option<&Group>, code: i32) -> ! {
+        if let Some(started) = self.started.get()
+            && group.map_or(1, Group::size) < started.size
+        {
+            let mut ranks = vec![started.rank];
+            ranks.extend(group.into_iter().flat_map(Group::gates).map(|gate| gate.0));
+            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
+            job.abort_some(&ranks, code);
+            std::process::exit(code)
+        }
+        self.abort(code)
+    }
+
+    /// What an error does until the program sets an error handler.
+    pub fn initial_error_handler(&self) -> Rc<ErrorHandler> {
+        Rc::new(match self.configuration().initial_error_handler() {
+            InitialErrorHandler::Fatal => ErrorHandler::Fatal,
+            InitialErrorHandler::Abort => ErrorHandler::Abort,
+            InitialErrorHandler::Return => ErrorHandler::Return,
+        })
     }
 
     /// What this process counts and notes of itself; for any thread, at any time.
@@ -599,6 +632,30 @@ const SETTLING_MAX: Duration = Duration::from_secs(1);
 
 fn gone(error: launch::JoinError) -> Error {
     Error::new(ErrorClass::Other, error.to_string())
+}
+
+/// What a process at its end knows of others that perhaps will not come.
+#[derive(Default)]
+struct Absence {
+    /// When the launcher is asked next.
+    next: Option<Instant>,
+    known: bool,
+}
+
+/// The launcher is asked this often.
+const ABSENCE_PERIOD: Duration = Duration::from_millis(100);
+
+impl Absence {
+    /// Whether some processes of the job were ended while the others go on.
+    fn is_certain(&mut self, job: &Mutex<Job>) -> bool {
+        let now = Instant::now();
+        let next = *self.next.get_or_insert(now + ABSENCE_PERIOD);
+        if !self.known && now >= next {
+            self.next = Some(now + ABSENCE_PERIOD);
+            self.known = job.lock().unwrap_or_else(PoisonError::into_inner).lacks_processes();
+        }
+        self.known
+    }
 }
 
 /// Looks of a wait before it takes to patience, where there is a core for each process.

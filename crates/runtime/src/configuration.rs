@@ -23,6 +23,14 @@ pub struct Variable {
 /// The variables that a person may set.
 pub const VARIABLES: &[Variable] = &[
     Variable {
+        name: "COMBRAY_INITIAL_ERRHANDLER",
+        values: &["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"],
+        help: "what an error does until the program sets an error handler (combray run \
+               -initial-errhandler sets this variable)",
+        audience: Audience::User,
+        changeable: false,
+    },
+    Variable {
         name: "COMBRAY_SINGLE_COPY",
         values: &["auto", "never"],
         help: "whether large messages inside a machine are copied once, by reading the sender's \
@@ -48,9 +56,21 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 /// The positions in [`VARIABLES`].
-const SINGLE_COPY: usize = 0;
-const STRATEGY: usize = 1;
-const SHARED_WINDOWS: usize = 2;
+const INITIAL_ERRHANDLER: usize = 0;
+const SINGLE_COPY: usize = 1;
+const STRATEGY: usize = 2;
+const SHARED_WINDOWS: usize = 3;
+
+/// What an error does until the program sets an error handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialErrorHandler {
+    /// Ends the job.
+    Fatal,
+    /// Ends the processes of the object that it happened to.
+    Abort,
+    /// Is returned.
+    Return,
+}
 
 /// Variables that the launcher and the compiler wrappers set or read.
 const OTHERS: &[&str] = &[
@@ -85,6 +105,15 @@ impl Configuration {
     /// Gives a variable another value, both named by their positions.
     pub fn choose(&mut self, variable: usize, value: usize) {
         self.chosen[variable] = value;
+    }
+
+    /// The value of `COMBRAY_INITIAL_ERRHANDLER`.
+    pub fn initial_error_handler(&self) -> InitialErrorHandler {
+        match self.chosen[INITIAL_ERRHANDLER] {
+            0 => InitialErrorHandler::Fatal,
+            1 => InitialErrorHandler::Abort,
+            _ => InitialErrorHandler::Return,
+        }
     }
 
     /// `COMBRAY_SINGLE_COPY` is not `never`.
@@ -165,6 +194,9 @@ mod tests {
         let (configuration, complaints) = read(&[("PATH", "x"), ("COMBRAY_RANK", "3")]);
         assert!(configuration.single_copy() && configuration.aggregate());
         assert!(complaints.is_empty());
+        assert_eq!(configuration.initial_error_handler(), InitialErrorHandler::Fatal);
+        let (configuration, _) = read(&[("COMBRAY_INITIAL_ERRHANDLER", "mpi_errors_return")]);
+        assert_eq!(configuration.initial_error_handler(), InitialErrorHandler::Return);
         let (configuration, _) =
             read(&[("COMBRAY_SINGLE_COPY", "never"), ("COMBRAY_STRATEGY", "direct")]);
         assert!(!configuration.single_copy() && !configuration.aggregate());
@@ -172,6 +204,7 @@ mod tests {
 
     #[test]
     fn positions_are_those_of_the_table() {
+        assert_eq!(VARIABLES[INITIAL_ERRHANDLER].name, "COMBRAY_INITIAL_ERRHANDLER");
         assert_eq!(VARIABLES[SINGLE_COPY].name, "COMBRAY_SINGLE_COPY");
         assert_eq!(VARIABLES[STRATEGY].name, "COMBRAY_STRATEGY");
     }

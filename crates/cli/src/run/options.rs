@@ -37,6 +37,8 @@ pub enum Meaning {
     HostFile,
     /// Where a process may run: nothing is bound, so that only asking for none is no surprise.
     Binding,
+    /// What errors do until the program sets an error handler.
+    InitialErrhandler,
     Help,
     Version,
     /// What it asks for is so anyway.
@@ -106,6 +108,12 @@ pub const OPTIONS: &[RunOption] = &[
         Takes::One,
         Meaning::HostFile,
         "FILE    a file that names hosts, one a line: only this machine so far",
+    ),
+    option(
+        &["-initial-errhandler", "--initial-errhandler"],
+        Takes::One,
+        Meaning::InitialErrhandler,
+        "NAME    what errors do at first: mpi_errors_are_fatal, _abort or _return",
     ),
     option(&["--help", "-h", "-help"], Takes::Nothing, Meaning::Help, "     this text"),
     option(&["--version", "-V", "-version"], Takes::Nothing, Meaning::Version, "     the version"),

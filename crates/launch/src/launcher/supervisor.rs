@@ -158,7 +158,9 @@ impl<'a> Supervisor<'a> {
             return Some(end.saturating_duration_since(Instant::now()));
         }
         let over = self.over.map(|since| since + DRAIN);
-        let times = [self.deadline, self.ending, self.question, over];
+        let alive = self.ranks.iter().filter(|rank| rank.end.is_none());
+        let doom = alive.filter_map(|rank| rank.doomed).min();
+        let times = [self.deadline, self.ending, self.question, over, doom];
         let next = times.into_iter().flatten().min()?;
         // A time that has passed asks for a look at the descriptors, not for a busy loop.
         let now = Instant::now();
@@ -215,8 +217,9 @@ impl<'a> Supervisor<'a> {
             Action::Answer(rank, line) => self.ranks[rank as usize].tell(&line),
             Action::Abort(rank, code) => {
                 let message = format!("rank {rank} called MPI_Abort({code})");
-                self.fail(if code & 0xff == 0 { 1 } else { code & 0xff }, Some(message));
+                self.fail(code_of_abort(code), Some(message));
             }
+            Action::End(by, ranks, code) => self.end_some(by, &ranks, code),
             Action::Nonsense(rank, what) => {
                 let message = format!("rank {rank} said what is no PMI-1: \"{what}\"");
                 self.fail(1, Some(message));
@@ -224,6 +227,21 @@ impl<'a> Supervisor<'a> {
             Action::Stuck { waiting, gone } => {
                 let state = self.server.speaks(gone);
                 self.fail(1, Some(messages::stuck(waiting, gone, state)));
+            }
+        }
+    }
+
+    /// Ends some processes because of a failure among them; the others go on.
+    fn end_some(&mut self, by: u32, ranks: &[u32], code: i32) {
+        self.code = if self.code == 0 { code_of_abort(code) } else { self.code };
+        self.tell(&messages::ended_alone(by, ranks));
+        for &number in ranks {
+            let rank = &mut self.ranks[number as usize];
+            rank.doomed.get_or_insert(Instant::now() + GRACE);
+            // The one that asked ends by itself.
+            if rank.end.is_none() && number != by {
+                let _ = process::kill(-rank.process, signal::SIGTERM);
+                let _ = process::kill(-rank.process, signal::SIGCONT);
             }
         }
     }
@@ -284,7 +302,7 @@ impl<'a> Supervisor<'a> {
     fn judge(&mut self, number: usize, end: End) {
         let is_inside_mpi = self.server.speaks(number as u32) == Speaks::Now;
         let Some((what, code)) = messages::failure(end, is_inside_mpi) else { return };
-        if self.ending.is_some() {
+        if self.ending.is_some() || self.ranks[number].doomed.is_some() {
             return;
         }
         let rank = &self.ranks[number];
@@ -326,6 +344,11 @@ impl<'a> Supervisor<'a> {
             let message = messages::timeout(limit, &self.alive());
             self.deadline = None;
             self.fail(CODE_TIMEOUT, Some(message));
+        }
+        let doomed = self.ranks.iter().filter(|rank| rank.end.is_none() && has_come(rank.doomed));
+        for rank in doomed {
+            // The group may have ended just now.
+            let _ = process::kill(-rank.process, signal::SIGKILL);
         }
         if has_come(self.ending) && self.over.is_none() {
             if let Some(&number) = self.asked.first() {
@@ -386,6 +409,11 @@ impl<'a> Supervisor<'a> {
         }
         self.ranks.clear();
     }
+}
+
+/// The exit code of a job that was aborted with this code: never success.
+fn code_of_abort(code: i32) -> i32 {
+    if code & 0xff == 0 { 1 } else { code & 0xff }
 }
 
 /// 128 random bits in hexadecimal digits.

@@ -9,7 +9,7 @@ use crate::codes::class_of;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::classes::text_of_class;
-use crate::generated::constants::MPI_MAX_ERROR_STRING;
+use crate::generated::constants::{MPI_ERR_LASTCODE, MPI_MAX_ERROR_STRING};
 use crate::report::text_of;
 
 pub fn error_class(call: &Call, errorcode: c_int, errorclass: Out<c_int>) -> Outcome<()> {
@@ -40,12 +40,19 @@ fn no_code(code: c_int) -> Failure {
     Failure::argument(1, ErrorClass::Arg, format!("is {code}, which is no error code"))
 }
 
+fn no_class(class: c_int) -> Failure {
+    Failure::argument(1, ErrorClass::Arg, format!("is {class}, which is no error class"))
+}
+
 pub fn add_error_class(call: &Call, errorclass: Out<c_int>) -> Outcome<()> {
     errorclass.set(call.library.added_errors.add_class()?);
     Ok(())
 }
 
 pub fn add_error_code(call: &Call, errorclass: c_int, errorcode: Out<c_int>) -> Outcome<()> {
+    if errorclass <= MPI_ERR_LASTCODE && text_of_class(errorclass).is_none() {
+        return Err(no_class(errorclass));
+    }
     errorcode.set(call.library.added_errors.add_code(errorclass)?);
     Ok(())
 }

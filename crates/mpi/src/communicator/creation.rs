@@ -33,18 +33,23 @@ impl Process {
     /// The communicator of all `size` processes of the job; `crowded` tells whether they outnumber
     /// the cores that they may use, and all of them must say the same.
     pub(crate) fn create_world(&self, size: u32, crowded: bool) -> Rc<Communicator> {
-        self.build(ContextBlock::WORLD, Group::world(size), None, Origin::nothing(crowded))
+        self.build(ContextBlock::WORLD, Group::world(size), None, Origin::nothing(self, crowded))
     }
 
     /// A communicator of all processes that the program does not see.
     pub(crate) fn create_everybody(&self, size: u32, crowded: bool) -> Rc<Communicator> {
-        self.build(ContextBlock::EVERYBODY, Group::world(size), None, Origin::nothing(crowded))
+        self.build(
+            ContextBlock::EVERYBODY,
+            Group::world(size),
+            None,
+            Origin::nothing(self, crowded),
+        )
     }
 
     /// The communicator of this process alone.
     pub(crate) fn create_alone(&self) -> Rc<Communicator> {
         let group = Group::single(self.myself());
-        self.build(self.contexts().of_self(), group, None, Origin::nothing(false))
+        self.build(self.contexts().of_self(), group, None, Origin::nothing(self, false))
     }
 
     /// `MPI_Comm_create`: a communicator for each of the groups that the processes of
@@ -311,8 +316,8 @@ impl Origin {
     }
 
     /// For the communicators that are there from the beginning (section 9.3).
-    fn nothing(crowded: bool) -> Self {
-        let error_handler = Rc::new(ErrorHandler::Fatal);
+    fn nothing(process: &Process, crowded: bool) -> Self {
+        let error_handler = process.initial_error_handler();
         Self { crowded, error_handler, session: None, attributes: Attributes::default() }
     }
 }

@@ -57,6 +57,19 @@ pub(super) fn death(
     message
 }
 
+/// A process has ended itself and some others, but not all.
+pub(super) fn ended_alone(by: u32, ranks: &[u32]) -> String {
+    let others = ranks.iter().filter(|&&rank| rank != by);
+    let mut names: Vec<_> = others.map(|rank| format!("rank {rank}")).take(NAMED_MAX).collect();
+    if names.is_empty() {
+        return format!("rank {by} ends after an error; the others go on");
+    }
+    if ranks.len() > NAMED_MAX {
+        names.push("more".to_owned());
+    }
+    format!("rank {by} ends after an error, and with it {}; the others go on", names.join(", "))
+}
+
 /// A process waits for one that will never come.
 pub(super) fn stuck(waiting: u32, gone: u32, state: Speaks) -> String {
     let how = match state {

@@ -4,6 +4,7 @@ use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use sys::process::{self, DescriptorLimit, End, Interest};
 
@@ -17,6 +18,8 @@ pub(super) struct Rank {
     pub process: i32,
     /// How it ended, once it has.
     pub end: Option<End>,
+    /// It is ended while others go on; when it is killed if it does not end by itself.
+    pub doomed: Option<Instant>,
     output: Channel,
     errors: Channel,
     pmi: Option<UnixStream>,
@@ -111,6 +114,7 @@ impl Rank {
         Ok(Self {
             process: child.id() as i32,
             end: None,
+            doomed: None,
             output: channel(output),
             errors: channel(errors),
             pmi: Some(ours),

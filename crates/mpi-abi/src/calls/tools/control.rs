@@ -86,7 +86,7 @@ pub fn t_cvar_write(tools: &Tools, handle: CvarHandle, buf: *const c_void) -> To
     let variable = &VARIABLES[index];
     at(variable.values, value).map_err(|_| MPI_T_ERR_INVALID)?;
     let written = entry::if_free(|library| {
-        let now = variable.changeable || !entry::is_initialized();
+        let now = variable.changeable || !library.process.is_joined();
         if now {
             library.process.configure(index, value as usize);
         }
