@@ -2,11 +2,10 @@
 
 use std::ffi::c_void;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::ErrorClass;
 use datatype::reduction::Operator;
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 use mpi::Destination;
 use mpi::operation::Operation as Reduction;
 use mpi::window::{Access, Action, Operation, Place};
@@ -43,6 +42,11 @@ impl Target {
     }
 }
 
+/// Where an operation has no buffer.
+fn none() -> Buffer {
+    Buffer::empty()
+}
+
 fn begin(
     call: &Call,
     win: &KnownWindow,
@@ -71,7 +75,7 @@ fn begin_put(
     let place = target.place(call, win)?;
     // SAFETY: the program vouches for its memory until the operation is complete.
     let origin = unsafe { origin.buffer(call) }?;
-    let access = Access { action: Action::Put, origin, result: Buffer::empty(), place };
+    let access = Access { action: Action::Put, origin, compare: none(), result: none(), place };
     begin(call, win, target.rank, &access, with_request)
 }
 
@@ -85,7 +89,7 @@ fn begin_get(
     let place = target.place(call, win)?;
     // SAFETY: the program vouches for its memory until the operation is complete.
     let result = unsafe { origin.buffer(call) }?;
-    let access = Access { action: Action::Get, origin: Buffer::empty(), result, place };
+    let access = Access { action: Action::Get, origin: none(), compare: none(), result, place };
     begin(call, win, target.rank, &access, with_request)
 }
 
@@ -116,11 +120,12 @@ fn begin_accumulate(
     let action = Action::accumulate(operator, types, &place, result.is_some())?;
     // SAFETY: the program vouches for its memory until the operation is complete.
     let (origin, result) = unsafe {
-        let origin = if leaves { Buffer::empty() } else { origin.buffer(call)? };
-        let result = result.map_or(Ok(Buffer::empty()), |result| result.buffer(call))?;
+        let origin = if leaves { none() } else { origin.buffer(call)? };
+        let result = result.map_or(Ok(none()), |result| result.buffer(call))?;
         (origin, result)
     };
-    begin(call, win, target.rank, &Access { action, origin, result, place }, with_request)
+    let access = Access { action, origin, compare: none(), result, place };
+    begin(call, win, target.rank, &access, with_request)
 }
 
 /// The functions of the standard that come with a request and without.
@@ -284,10 +289,11 @@ pub fn fetch_and_op(
     // SAFETY: the program vouches for its memory until the operation is complete.
     let (origin, result) = unsafe {
         let leaves = operator == Operator::NoOperation;
-        let origin = if leaves { Buffer::empty() } else { element_at(1, origin, &datatype)? };
+        let origin = if leaves { none() } else { element_at(1, origin, &datatype)? };
         (origin, element_at(2, result, &datatype)?)
     };
-    begin(call, &win, rank, &Access { action, origin, result, place }, false)?;
+    let access = Access { action, origin, compare: none(), result, place };
+    begin(call, &win, rank, &access, false)?;
     Ok(())
 }
 
@@ -313,11 +319,7 @@ pub fn compare_and_swap(
         let new = element_at(1, origin, &datatype)?;
         (new, element_at(2, compare, &datatype)?, element_at(3, result, &datatype)?)
     };
-    let length = place.len();
-    let both = Arc::new(Scratch::zeroed(2 * length));
-    new.copy_to(&Buffer::of_scratch(&both, 0, length));
-    expected.copy_to(&Buffer::of_scratch(&both, length, length));
-    let origin = Buffer::of_scratch(&both, 0, 2 * length);
-    begin(call, &win, rank, &Access { action, origin, result, place }, false)?;
+    let access = Access { action, origin: new, compare: expected, result, place };
+    begin(call, &win, rank, &access, false)?;
     Ok(())
 }

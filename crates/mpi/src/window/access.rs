@@ -31,8 +31,8 @@ pub enum Action {
         /// Whether what was there before is read.
         fetches: bool,
     },
-    /// The origin's data is a new value and one to compare with: where this is there, the new one
-    /// takes its place. What was there is read.
+    /// Where the value to compare with is there, the origin's takes its place. What was there is
+    /// read.
     Swap,
 }
 
@@ -43,6 +43,8 @@ pub struct Access {
     pub action: Action,
     /// The data that the origin gives; empty if it gives none.
     pub origin: Buffer,
+    /// Of [`Action::Swap`], the value to compare with; else empty.
+    pub compare: Buffer,
     /// Where the data goes that comes back; empty if none does.
     pub result: Buffer,
     /// Where at the target.
@@ -145,7 +147,6 @@ impl Access {
         let gives = match self.action {
             Action::Get => 0,
             Action::Accumulate { operator: Operator::NoOperation, .. } => self.origin.len(),
-            Action::Swap => 2 * target,
             _ => target,
         };
         let fetches = matches!(
@@ -161,6 +162,9 @@ impl Access {
         };
         if self.origin.len() != gives {
             return unequal("origin", self.origin.len());
+        }
+        if self.action == Action::Swap && self.compare.len() != target {
+            return unequal("value to compare with", self.compare.len());
         }
         if fetches && self.result.len() != target {
             return unequal("result", self.result.len());
@@ -207,19 +211,17 @@ impl Process {
         if access.place.is_empty() || access.is_nothing() {
             return Ok(None);
         }
-        let Access { action, origin, result, place } = access;
         match &window.memory {
             Exposed::Shared { memory, parts } => {
-                let place = place.buffer(&parts[target as usize]);
-                let apply = || direct::apply(action, origin, result, &place);
-                match action {
-                    Action::Put | Action::Get => apply(),
-                    _ => SharedLock::of(memory, target).accumulate(apply),
+                let part = &parts[target as usize];
+                match access.action {
+                    Action::Put | Action::Get => direct::apply(access, part),
+                    _ => SharedLock::of(memory, target).accumulate(|| direct::apply(access, part)),
                 }
                 Ok(None)
             }
             Exposed::Own(part) if target == window.rank() => {
-                direct::apply(action, origin, result, &place.buffer(part));
+                direct::apply(access, part);
                 Ok(None)
             }
             _ => Ok(self.ask_for(window, target, access, with_request)),
@@ -234,7 +236,7 @@ impl Process {
         access: &Access,
         with_request: bool,
     ) -> Option<Rc<Operation>> {
-        let Access { action, origin, result, place } = access;
+        let Access { action, origin, compare, result, place } = access;
         let operation = Operation::new(&window.communicator, target, with_request);
         let pieces = Pieces::of(access);
         let mut offset = 0;
@@ -249,7 +251,12 @@ impl Process {
                 self.expect(window, &operation, request.reply, result, offset, length);
             }
             let inline = if request.apart { 0 } else { given };
-            let message = request.message(inline, |data| origin.read(offset, data));
+            let message = request.message(inline, |data| {
+                // A swap gives both values.
+                let (given, compared) = data.split_at_mut(data.len() - compare.len());
+                origin.read(offset, given);
+                compare.read(0, compared);
+            });
             // The data follows the request at once: no other request may come between them.
             self.send_request(window, target, message);
             if request.apart {
@@ -330,7 +337,7 @@ struct Pieces {
 
 impl Pieces {
     fn of(access: &Access) -> Self {
-        let Access { action, origin, result, place } = access;
+        let Access { action, origin, result, place, .. } = access;
         let (operator, element) = match action {
             Action::Accumulate { operator, element, .. } => {
                 (*operator, element.unwrap_or(Predefined::Byte))

@@ -3,11 +3,68 @@
 use datatype::reduction;
 use memory::Buffer;
 
-use super::access::Action;
+use super::access::{Access, Action};
 use super::message::room;
 
-/// Reads or writes `place` as `action` says.
-pub(super) fn apply(action: &Action, origin: &Buffer, result: &Buffer, place: &Buffer) {
+/// Places with at most so many bytes in one run are worked on by way of the stack.
+const SMALL_BYTES: usize = 64;
+
+/// No predefined datatype has longer elements, in bytes.
+const ELEMENT_BYTES_MAX: usize = 32;
+
+/// Reads or writes the target's part as `access` says.
+pub(super) fn apply(access: &Access, part: &Buffer) {
+    match access.place.run() {
+        Some(run) if run.length <= SMALL_BYTES => {
+            apply_small(access, part, run.displacement as usize, run.length);
+        }
+        _ => apply_any(access, &access.place.buffer(part)),
+    }
+}
+
+/// The same for a few bytes at `offset` in the part.
+fn apply_small(access: &Access, part: &Buffer, offset: usize, length: usize) {
+    let Access { action, origin, compare, result, .. } = access;
+    let (mut given, mut found) = ([0; SMALL_BYTES], [0; SMALL_BYTES]);
+    let (given, found) = (&mut given[..length], &mut found[..length]);
+    match action {
+        Action::Put => {
+            origin.read(0, given);
+            part.write(offset, given);
+        }
+        Action::Get => {
+            part.read(offset, found);
+            result.write(0, found);
+        }
+        Action::Accumulate { operator, element, fetches } => {
+            part.read(offset, found);
+            if let Some(element) = element {
+                let mut changed = [0; SMALL_BYTES];
+                let changed = &mut changed[..length];
+                changed.copy_from_slice(found);
+                origin.read(0, given);
+                let supported = reduction::reduce(*operator, *element, given, changed);
+                supported.expect("it was checked when the action was made");
+                part.write(offset, changed);
+            }
+            if *fetches {
+                result.write(0, found);
+            }
+        }
+        Action::Swap => {
+            part.read(offset, found);
+            compare.read(0, given);
+            if found == given {
+                origin.read(0, given);
+                part.write(offset, given);
+            }
+            result.write(0, found);
+        }
+    }
+}
+
+fn apply_any(access: &Access, place: &Buffer) {
+    let Access { action, origin, compare, result, .. } = access;
     match action {
         Action::Put => {
             origin.copy_to(place);
@@ -17,11 +74,7 @@ pub(super) fn apply(action: &Action, origin: &Buffer, result: &Buffer, place: &B
         }
         Action::Accumulate { operator, element, fetches } => {
             // The result may be the buffer that the operand is in.
-            let before = fetches.then(|| {
-                let before = room(place.len());
-                place.copy_to(&before);
-                before
-            });
+            let before = fetches.then(|| copy_of(place));
             if let Some(element) = element {
                 reduction::combine(*operator, *element, origin, place);
             }
@@ -30,26 +83,28 @@ pub(super) fn apply(action: &Action, origin: &Buffer, result: &Buffer, place: &B
             }
         }
         Action::Swap => {
-            let before = room(place.len());
-            place.copy_to(&before);
-            swap(origin, place);
+            let before = copy_of(place);
+            swap(origin, compare, place);
             before.copy_to(result);
         }
     }
 }
 
-/// Writes the first half of `values` to `place` if the second half is what is there.
-pub(super) fn swap(values: &Buffer, place: &Buffer) {
-    let length = place.len();
-    let [mut new, mut expected, mut found] = [const { [0; ELEMENT_BYTES_MAX] }; 3];
-    let length = length.min(ELEMENT_BYTES_MAX);
-    values.read(0, &mut new[..length]);
-    values.read(length, &mut expected[..length]);
+/// Writes `value` to `place` if what is there is `expected`.
+pub(super) fn swap(value: &Buffer, expected: &Buffer, place: &Buffer) {
+    let length = place.len().min(ELEMENT_BYTES_MAX);
+    let [mut new, mut compared, mut found] = [const { [0; ELEMENT_BYTES_MAX] }; 3];
+    value.read(0, &mut new[..length]);
+    expected.read(0, &mut compared[..length]);
     place.read(0, &mut found[..length]);
-    if found[..length] == expected[..length] {
+    if found[..length] == compared[..length] {
         place.write(0, &new[..length]);
     }
 }
 
-/// No predefined datatype has longer elements, in bytes.
-const ELEMENT_BYTES_MAX: usize = 32;
+/// The bytes of a place in memory of our own.
+pub(super) fn copy_of(place: &Buffer) -> Buffer {
+    let copy = room(place.len());
+    place.copy_to(&copy);
+    copy
+}

@@ -69,11 +69,19 @@ impl Place {
         self.datatype.operand()
     }
 
+    /// Where the elements are from the base, if they are one run.
+    #[inline]
+    pub(super) fn run(&self) -> Option<Segment> {
+        let run = self.datatype.run(self.count)?;
+        let displacement = self.displacement + run.displacement;
+        Some(Segment { displacement, length: run.length })
+    }
+
     /// The elements in the memory that `base` is; that they lie inside was checked.
     #[inline]
     pub(crate) fn buffer(&self, base: &Buffer) -> Buffer {
-        match self.datatype.run(self.count) {
-            Some(run) => base.contiguous_part(self.displacement + run.displacement, run.length),
+        match self.run() {
+            Some(run) => base.contiguous_part(run.displacement, run.length),
             None => {
                 let layout = self.datatype.layout(self.count).expect("it is not one run");
                 base.laid_out_part(self.displacement, layout, self.count)
@@ -86,8 +94,8 @@ impl Place {
     pub(crate) fn runs(&self, offset: usize, bytes_max: usize, grain: usize) -> Vec<Segment> {
         let bytes_max = bytes_max - bytes_max % grain;
         let length = (self.length - offset).min(bytes_max);
-        if let Some(run) = self.datatype.run(self.count) {
-            let displacement = self.displacement + run.displacement + offset as isize;
+        if let Some(run) = self.run() {
+            let displacement = run.displacement + offset as isize;
             return vec![Segment { displacement, length }];
         }
         let layout = self.datatype.layout(self.count).expect("it is not one run");

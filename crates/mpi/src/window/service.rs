@@ -233,10 +233,11 @@ impl Window {
             Kind::Get => self.answer(process, origin, *reply, place.clone()),
             Kind::Accumulate => reduction::combine(*operator, *element, data, place),
             _ => {
-                let before = room(place.len());
-                place.copy_to(&before);
+                let before = direct::copy_of(place);
                 if *kind == Kind::Swap {
-                    direct::swap(data, place);
+                    let half = place.len();
+                    let expected = data.contiguous_part(half as isize, half);
+                    direct::swap(&data.contiguous_part(0, half), &expected, place);
                 } else if *operator != Operator::NoOperation {
                     reduction::combine(*operator, *element, data, place);
                 }
