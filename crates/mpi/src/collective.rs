@@ -99,7 +99,7 @@ impl Process {
 
     /// Begins a collective operation (section 6.12); what goes wrong is told in the status.
     pub fn begin(&self, prepared: Collective) -> Request {
-        let tag = prepared.communicator.take_tag();
+        let tag = prepared.communicator.take_nonblocking_tag();
         let underway = Underway::new(prepared, tag);
         self.start_collective(&underway);
         Request::Collective(underway)

@@ -43,9 +43,10 @@ pub struct Communicator {
     spaces: OnceCell<Spaces>,
     /// Opened when first used.
     partitioned: OnceCell<PartitionedSpaces>,
-    /// Tags of the next collective operation and of the next persistent one; the same on all
-    /// members, as they call in one order.
+    /// Tags of the next blocking collective operation, of the next nonblocking one and of the next
+    /// persistent one; the same on all members, as they call in one order.
     next_tag: Cell<i32>,
+    next_nonblocking_tag: Cell<i32>,
     next_persistent_tag: Cell<i32>,
     crowded: bool,
     contexts: Rc<Contexts>,
@@ -118,6 +119,7 @@ impl Communicator {
             spaces: parts.spaces.map_or_else(OnceCell::new, OnceCell::from),
             partitioned: OnceCell::new(),
             next_tag: Cell::new(0),
+            next_nonblocking_tag: Cell::new(NONBLOCKING_TAGS),
             next_persistent_tag: Cell::new(PERSISTENT_TAGS),
             crowded: parts.crowded,
             contexts: parts.contexts,
@@ -331,10 +333,23 @@ impl Communicator {
         self.crowded
     }
 
-    /// A tag for one collective operation.
+    /// A tag for one blocking collective operation.
     pub(crate) fn take_tag(&self) -> i32 {
         let tag = self.next_tag.get();
-        self.next_tag.set((tag + 1) % PERSISTENT_TAGS);
+        self.next_tag.set((tag + 1) % NONBLOCKING_TAGS);
+        tag
+    }
+
+    /// A tag for one nonblocking collective operation. Programs exist that call blocking and
+    /// nonblocking operations in different orders, though section 6.12 of the standard forbids it.
+    pub(crate) fn take_nonblocking_tag(&self) -> i32 {
+        let tag = self.next_nonblocking_tag.get();
+        let next = tag + 1;
+        self.next_nonblocking_tag.set(if next == PERSISTENT_TAGS {
+            NONBLOCKING_TAGS
+        } else {
+            next
+        });
         tag
     }
 
@@ -366,8 +381,11 @@ impl fmt::Debug for Communicator {
     }
 }
 
-/// Collective operations have the tags below this one in the space of their own; those from here
-/// on are for persistent ones.
+/// Blocking collective operations have the tags below this one in the space of their own; those from
+/// here on are for nonblocking ones.
+const NONBLOCKING_TAGS: i32 = 1 << 28;
+
+/// Tags from here on are for persistent collective operations.
 const PERSISTENT_TAGS: i32 = 1 << 29;
 
 /// Tags from here on are for creations in which only some processes take part, and so no counter
