@@ -218,6 +218,33 @@ static void matching(void) {
     (void)plain;
 }
 
+// To the process with the same rank in the other group, and back.
+static void between_groups(void) {
+    MPI_Comm half, inter;
+    MPI_Request requests[2];
+    int upper = check_rank % 2, rank, remote, out[3], in[3];
+    if (check_size < 2) return;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, upper, 0, &half));
+    OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, !upper, 1, &inter));
+    OK(MPI_Comm_rank(inter, &rank));
+    OK(MPI_Comm_remote_size(inter, &remote));
+    if (rank < remote) {
+        OK(MPI_Psend_init(out, 3, 1, MPI_INT, rank, 0, inter, MPI_INFO_NULL, &requests[0]));
+        OK(MPI_Precv_init(in, 1, 3, MPI_INT, rank, 0, inter, MPI_INFO_NULL, &requests[1]));
+        for (int round = 0; round < 3; round++) {
+            for (int i = 0; i < 3; i++) out[i] = check_rank * 100 + round * 10 + i;
+            OK(MPI_Startall(2, requests));
+            OK(MPI_Pready_range(0, 2, requests[0]));
+            OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+            for (int i = 0; i < 3; i++) CHECK_EQ(in[i], (check_rank ^ 1) * 100 + round * 10 + i);
+        }
+        OK(MPI_Request_free(&requests[0]));
+        OK(MPI_Request_free(&requests[1]));
+    }
+    OK(MPI_Comm_free(&inter));
+    OK(MPI_Comm_free(&half));
+}
+
 static void nobody(void) {
     int data[2] = {0}, index, flag;
     MPI_Request requests[2];
@@ -309,6 +336,7 @@ int main(void) {
     datatypes();
     matching();
     nobody();
+    between_groups();
     if (check_is_combray) wrong_use();
     return check_end();
 }

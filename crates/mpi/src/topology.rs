@@ -16,6 +16,7 @@ mod tests;
 use collectives::neighborhood::Neighborhood;
 
 pub use cartesian::{Cartesian, Dimension};
+pub use creation::refuse_intercommunicator;
 pub use distributed::{DistributedGraph, Neighbors, WeightedEdge, edge_count, edges_of_lists};
 pub use graph::Graph;
 pub(crate) use surroundings::Surroundings;

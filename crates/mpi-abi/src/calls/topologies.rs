@@ -7,7 +7,7 @@ use base::ErrorClass;
 use mpi::info::Info;
 use mpi::topology::{
     Cartesian, DistributedGraph, Graph, Neighbors, Topology, WeightedEdge, dimensions, edge_count,
-    edges_of_lists,
+    edges_of_lists, refuse_intercommunicator,
 };
 
 use super::communicators::hand_out;
@@ -72,6 +72,7 @@ fn grid(
     dims: Integers,
     periods: Integers,
 ) -> Outcome<Cartesian> {
+    refuse_intercommunicator(comm).map_err(of_first)?;
     // SAFETY: the program vouches for lists of `ndims` integers.
     let (sizes, periodic) = unsafe { (dims.read_ints(ndims)?, periods.read_ints(ndims)?) };
     let dimensions = sizes.into_iter().zip(periodic.into_iter().map(|flag| flag != 0));
@@ -196,6 +197,7 @@ fn graph(
     indx: Integers,
     edges: Integers,
 ) -> Outcome<Graph> {
+    refuse_intercommunicator(comm).map_err(of_first)?;
     let Ok(nodes) = usize::try_from(nnodes) else {
         let detail = format!("is {nnodes}, but must not be negative");
         return Err(Failure::argument(2, ErrorClass::Arg, detail));

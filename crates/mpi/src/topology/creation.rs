@@ -274,7 +274,11 @@ fn check_notices(heard: &[Notice], weighted: bool) -> Result<()> {
     Ok(())
 }
 
-fn refuse_intercommunicator(communicator: &Communicator) -> Result<()> {
+/// Topologies are for communicators with one group.
+///
+/// # Errors
+/// `Comm` for an intercommunicator.
+pub fn refuse_intercommunicator(communicator: &Communicator) -> Result<()> {
     if communicator.remote().is_none() {
         return Ok(());
     }
