@@ -33,6 +33,7 @@ step install scripts/install.sh "$PWD/build/prefix"
 step installed tests/install/run
 step programs tests/run
 step mpi4py tests/mpi4py/run
+step demos tests/mpi4py/demos
 for tool in address threads memory; do
     step "$tool" tests/checkers/run "$tool"
 done

@@ -8,7 +8,6 @@ use std::thread;
 use base::ErrorClass;
 use mpi::ThreadLevel;
 
-use crate::c::Comm;
 use crate::calls::tools::{self, ToolOutcome, Tools};
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
@@ -110,9 +109,9 @@ pub fn set_watched(watched: bool) {
 
 /// A call of a function that this version does not have.
 #[cold]
-pub fn unsupported(entry: &'static Entry, communicator: Option<Comm>) -> c_int {
+pub fn unsupported(entry: &'static Entry, blamed: Blamed) -> c_int {
     enter_any_time(entry, |call| {
-        call.blame(communicator.map_or(Blamed::Nobody, Blamed::Communicator));
+        call.blame(blamed);
         let detail = concat!(
             "is not implemented in this version of Combray (",
             env!("CARGO_PKG_VERSION"),

@@ -48,6 +48,8 @@ pub struct Library {
     /// The handles of Fortran's parameterized datatypes, by kind, precision and range.
     pub fortran_types: RefCell<HashMap<FortranKind, c::Datatype>>,
     pub error_handlers: Table<c::Errhandler, CountedHandler>,
+    /// The error handler of `MPI_FILE_NULL`.
+    pub file_error_handler: RefCell<Rc<ErrorHandler>>,
     pub groups: Table<c::Group, Rc<Group>>,
     pub infos: Table<c::Info, Rc<Info>>,
     pub operations: Table<c::Op, UserOperation>,
@@ -130,6 +132,7 @@ impl Library {
             type_notes: RefCell::default(),
             fortran_types: RefCell::default(),
             error_handlers: Table::default(),
+            file_error_handler: RefCell::new(Rc::new(ErrorHandler::Return)),
             groups: Table::default(),
             infos: Table::default(),
             operations: Table::default(),

@@ -12,7 +12,8 @@ use crate::entry::{Call, is_finalized};
 use crate::failure::{Failure, Reason};
 use crate::generated::classes::text_of_class;
 use crate::generated::constants::{
-    MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_IN_STATUS, MPI_MAX_ERROR_STRING,
+    MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_IN_STATUS, MPI_FILE_NULL,
+    MPI_MAX_ERROR_STRING,
 };
 use crate::handles;
 use crate::library::Library;
@@ -28,6 +29,8 @@ pub enum Blamed {
     Window(Win),
     /// A session.
     Session(Session),
+    /// No file in particular: `MPI_FILE_NULL`.
+    File,
     /// Nobody yet: the handler of what is being made.
     Handler(Errhandler),
 }
@@ -40,6 +43,7 @@ impl Blamed {
             Blamed::Communicator(handle) => handle.raw(),
             Blamed::Window(handle) => handle.raw(),
             Blamed::Session(handle) => handle.raw(),
+            Blamed::File => MPI_FILE_NULL.raw(),
             Blamed::Handler(_) => MPI_COMM_NULL.raw(),
         }
     }
@@ -49,6 +53,7 @@ impl Blamed {
             Blamed::Nobody | Blamed::Communicator(_) | Blamed::Handler(_) => Kind::Comm,
             Blamed::Window(_) => Kind::Win,
             Blamed::Session(_) => Kind::Session,
+            Blamed::File => Kind::File,
         }
     }
 
@@ -69,6 +74,7 @@ impl Blamed {
                 library.sessions.get(handle).map(|found| found.error_handler())
             }
             Blamed::Handler(handle) => library.error_handler(handle),
+            Blamed::File => Some(Rc::clone(&library.file_error_handler.borrow())),
             Blamed::Window(handle) => {
                 library.windows.get(handle).map(|found| found.window.error_handler())
             }
@@ -90,7 +96,7 @@ impl Blamed {
                 library.windows.get(handle).map(|found| Rc::clone(found.window.group()))
             }
             // This process alone.
-            Blamed::Nobody | Blamed::Session(_) | Blamed::Handler(_) => None,
+            Blamed::Nobody | Blamed::Session(_) | Blamed::File | Blamed::Handler(_) => None,
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::calls;
 use crate::entry::{
     Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported,
 };
+use crate::report::Blamed;
 
 ";
 
@@ -138,7 +139,14 @@ fn without_implementation(function: &Function) -> String {
         .parameters
         .iter()
         .find(|parameter| parameter.base == "MPI_Comm" && parameter.shape == Shape::Value);
-    let handle = communicator.map_or("None".to_owned(), |one| format!("Some({})", rust_name(one)));
+    // Errors of files, also of opening one, go to the handler of MPI_FILE_NULL (section 14.7).
+    let of_file = function.name.starts_with("MPI_File_");
+    let communicator = communicator.filter(|_| !of_file);
+    let blamed = match communicator {
+        Some(one) => format!("Blamed::Communicator({})", rust_name(one)),
+        None if of_file => "Blamed::File".to_owned(),
+        None => "Blamed::Nobody".to_owned(),
+    };
     let used: Vec<String> = function
         .parameters
         .iter()
@@ -151,7 +159,7 @@ fn without_implementation(function: &Function) -> String {
     };
     let body = format!(
         "/// `{name}`.\nunsafe extern \"C\" fn {body_name}({signature}) -> c_int {{\n\
-         {entry}\n{discard}unsupported(&ENTRY, {handle})\n}}\n\n",
+         {entry}\n{discard}unsupported(&ENTRY, {blamed})\n}}\n\n",
         name = function.name,
         entry = entry(function),
     );

@@ -9,10 +9,10 @@ use mpi::error_handler::{ErrorHandler, HandlerFunction, HandlerKind};
 use crate::arguments::{
     Callback, KnownCommunicator, KnownSession, KnownWindow, Out, invalid, null,
 };
-use crate::c::Errhandler;
+use crate::c::{Errhandler, File};
 use crate::entry::Call;
 use crate::failure::Outcome;
-use crate::generated::constants::MPI_ERRHANDLER_NULL;
+use crate::generated::constants::{MPI_ERRHANDLER_NULL, MPI_FILE_NULL};
 use crate::library::CountedHandler;
 use crate::predefined::handle_of_error_handler;
 use crate::report::{self, Blamed};
@@ -130,6 +130,31 @@ pub fn win_get_errhandler(
 pub fn win_call_errhandler(call: &Call, win: KnownWindow, errorcode: c_int) -> Outcome<()> {
     report::raise(call, Blamed::Window(win.handle), errorcode, errorcode);
     Ok(())
+}
+
+pub fn file_set_errhandler(call: &Call, file: File, errhandler: Rc<ErrorHandler>) -> Outcome<()> {
+    check_no_file(file)?;
+    errhandler.check_kind(HandlerKind::File)?;
+    call.library.file_error_handler.replace(errhandler);
+    Ok(())
+}
+
+pub fn file_get_errhandler(call: &Call, file: File, errhandler: Out<Errhandler>) -> Outcome<()> {
+    check_no_file(file)?;
+    let handler = Rc::clone(&call.library.file_error_handler.borrow());
+    hand_out(call, handler, errhandler);
+    Ok(())
+}
+
+pub fn file_call_errhandler(call: &Call, fh: File, errorcode: c_int) -> Outcome<()> {
+    check_no_file(fh)?;
+    report::raise(call, Blamed::File, errorcode, errorcode);
+    Ok(())
+}
+
+/// There are no files yet, but `MPI_FILE_NULL` has the handler of new ones (section 9.3.4).
+fn check_no_file(file: File) -> Outcome<()> {
+    if file == MPI_FILE_NULL { Ok(()) } else { Err(invalid(1, file)) }
 }
 
 pub fn session_set_errhandler(

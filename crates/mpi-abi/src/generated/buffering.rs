@@ -10,6 +10,7 @@ use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported};
+use crate::report::Blamed;
 
 /// `MPI_Buffer_attach`.
 unsafe extern "C" fn buffer_attach_entry(buffer: *mut c_void, size: c_int) -> c_int {

@@ -10,6 +10,7 @@ use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported};
+use crate::report::Blamed;
 
 /// `MPI_Comm_compare`.
 unsafe extern "C" fn comm_compare_entry(comm1: Comm, comm2: Comm, result: *mut c_int) -> c_int {

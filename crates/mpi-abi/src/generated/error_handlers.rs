@@ -10,6 +10,7 @@ use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported};
+use crate::report::Blamed;
 
 /// `MPI_Comm_call_errhandler`.
 unsafe extern "C" fn comm_call_errhandler_entry(comm: Comm, errorcode: c_int) -> c_int {
@@ -143,6 +144,25 @@ unsafe extern "C" fn PMPI_Errhandler_free(errhandler: *mut Errhandler) -> c_int 
     unsafe { errhandler_free_entry(errhandler) }
 }
 
+/// `MPI_File_call_errhandler`.
+unsafe extern "C" fn file_call_errhandler_entry(fh: File, errorcode: c_int) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_call_errhandler", parameters: &["fh", "errorcode"] };
+    enter(&ENTRY, |call| calls::error_handlers::file_call_errhandler(call, fh, errorcode))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_call_errhandler(fh: File, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_call_errhandler_entry(fh, errorcode) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_call_errhandler(fh: File, errorcode: c_int) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_call_errhandler_entry(fh, errorcode) }
+}
+
 /// `MPI_File_create_errhandler`.
 unsafe extern "C" fn file_create_errhandler_entry(
     file_errhandler_fn: *const c_void,
@@ -178,6 +198,53 @@ unsafe extern "C" fn PMPI_File_create_errhandler(
 ) -> c_int {
     // SAFETY: the caller's promises are passed on.
     unsafe { file_create_errhandler_entry(file_errhandler_fn, errhandler) }
+}
+
+/// `MPI_File_get_errhandler`.
+unsafe extern "C" fn file_get_errhandler_entry(file: File, errhandler: *mut Errhandler) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_get_errhandler", parameters: &["file", "errhandler"] };
+    enter(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the standard says of each one.
+        unsafe {
+            let errhandler = call.out(2, errhandler)?;
+            calls::error_handlers::file_get_errhandler(call, file, errhandler)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_get_errhandler(file: File, errhandler: *mut Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_errhandler_entry(file, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_get_errhandler(file: File, errhandler: *mut Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_get_errhandler_entry(file, errhandler) }
+}
+
+/// `MPI_File_set_errhandler`.
+unsafe extern "C" fn file_set_errhandler_entry(file: File, errhandler: Errhandler) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "MPI_File_set_errhandler", parameters: &["file", "errhandler"] };
+    enter(&ENTRY, |call| {
+        let errhandler = call.error_handler(2, errhandler)?;
+        calls::error_handlers::file_set_errhandler(call, file, errhandler)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_File_set_errhandler(file: File, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_errhandler_entry(file, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn PMPI_File_set_errhandler(file: File, errhandler: Errhandler) -> c_int {
+    // SAFETY: the caller's promises are passed on.
+    unsafe { file_set_errhandler_entry(file, errhandler) }
 }
 
 /// `MPI_Session_call_errhandler`.

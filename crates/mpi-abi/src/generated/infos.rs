@@ -10,6 +10,7 @@ use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported};
+use crate::report::Blamed;
 
 /// `MPI_Info_create`.
 unsafe extern "C" fn info_create_entry(info: *mut Info) -> c_int {

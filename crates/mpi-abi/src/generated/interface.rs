@@ -10,6 +10,7 @@ use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported};
+use crate::report::Blamed;
 
 /// `MPI_Abi_get_fortran_booleans`.
 unsafe extern "C" fn abi_get_fortran_booleans_entry(

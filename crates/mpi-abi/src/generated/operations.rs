@@ -10,6 +10,7 @@ use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported};
+use crate::report::Blamed;
 
 /// `MPI_Op_commutative`.
 unsafe extern "C" fn op_commutative_entry(op: Op, commute: *mut c_int) -> c_int {

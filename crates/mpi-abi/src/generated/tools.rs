@@ -10,6 +10,7 @@ use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported};
+use crate::report::Blamed;
 
 /// `MPI_T_category_changed`.
 unsafe extern "C" fn t_category_changed_entry(update_number: *mut c_int) -> c_int {

@@ -10,12 +10,13 @@ use crate::arguments::*;
 use crate::c::*;
 use crate::calls;
 use crate::entry::{Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported};
+use crate::report::Blamed;
 
 /// `MPI_Close_port`.
 unsafe extern "C" fn close_port_entry(port_name: *const c_char) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Close_port", parameters: &["port_name"] };
     let _ = (port_name,);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::Nobody)
 }
 
 #[unsafe(no_mangle)]
@@ -43,7 +44,7 @@ unsafe extern "C" fn comm_accept_entry(
         parameters: &["port_name", "info", "root", "comm", "newcomm"],
     };
     let _ = (port_name, info, root, newcomm);
-    unsupported(&ENTRY, Some(comm))
+    unsupported(&ENTRY, Blamed::Communicator(comm))
 }
 
 #[unsafe(no_mangle)]
@@ -83,7 +84,7 @@ unsafe extern "C" fn comm_connect_entry(
         parameters: &["port_name", "info", "root", "comm", "newcomm"],
     };
     let _ = (port_name, info, root, newcomm);
-    unsupported(&ENTRY, Some(comm))
+    unsupported(&ENTRY, Blamed::Communicator(comm))
 }
 
 #[unsafe(no_mangle)]
@@ -114,7 +115,7 @@ unsafe extern "C" fn PMPI_Comm_connect(
 unsafe extern "C" fn comm_join_entry(fd: c_int, intercomm: *mut Comm) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Comm_join", parameters: &["fd", "intercomm"] };
     let _ = (fd, intercomm);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::Nobody)
 }
 
 #[unsafe(no_mangle)]
@@ -154,7 +155,7 @@ unsafe extern "C" fn comm_spawn_entry(
         ],
     };
     let _ = (command, argv, maxprocs, info, root, intercomm, array_of_errcodes);
-    unsupported(&ENTRY, Some(comm))
+    unsupported(&ENTRY, Blamed::Communicator(comm))
 }
 
 #[unsafe(no_mangle)]
@@ -227,7 +228,7 @@ unsafe extern "C" fn comm_spawn_multiple_entry(
         intercomm,
         array_of_errcodes,
     );
-    unsupported(&ENTRY, Some(comm))
+    unsupported(&ENTRY, Blamed::Communicator(comm))
 }
 
 #[unsafe(no_mangle)]
@@ -286,31 +287,11 @@ unsafe extern "C" fn PMPI_Comm_spawn_multiple(
     }
 }
 
-/// `MPI_File_call_errhandler`.
-unsafe extern "C" fn file_call_errhandler_entry(fh: File, errorcode: c_int) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_call_errhandler", parameters: &["fh", "errorcode"] };
-    let _ = (fh, errorcode);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_call_errhandler(fh: File, errorcode: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_call_errhandler_entry(fh, errorcode) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_call_errhandler(fh: File, errorcode: c_int) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_call_errhandler_entry(fh, errorcode) }
-}
-
 /// `MPI_File_close`.
 unsafe extern "C" fn file_close_entry(fh: *mut File) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_close", parameters: &["fh"] };
     let _ = (fh,);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -329,7 +310,7 @@ unsafe extern "C" fn PMPI_File_close(fh: *mut File) -> c_int {
 unsafe extern "C" fn file_delete_entry(filename: *const c_char, info: Info) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_delete", parameters: &["filename", "info"] };
     let _ = (filename, info);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -348,7 +329,7 @@ unsafe extern "C" fn PMPI_File_delete(filename: *const c_char, info: Info) -> c_
 unsafe extern "C" fn file_get_amode_entry(fh: File, amode: *mut c_int) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_get_amode", parameters: &["fh", "amode"] };
     let _ = (fh, amode);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -367,7 +348,7 @@ unsafe extern "C" fn PMPI_File_get_amode(fh: File, amode: *mut c_int) -> c_int {
 unsafe extern "C" fn file_get_atomicity_entry(fh: File, flag: *mut c_int) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_get_atomicity", parameters: &["fh", "flag"] };
     let _ = (fh, flag);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -387,7 +368,7 @@ unsafe extern "C" fn file_get_byte_offset_entry(fh: File, offset: i64, disp: *mu
     static ENTRY: Entry =
         Entry { name: "MPI_File_get_byte_offset", parameters: &["fh", "offset", "disp"] };
     let _ = (fh, offset, disp);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -402,31 +383,11 @@ unsafe extern "C" fn PMPI_File_get_byte_offset(fh: File, offset: i64, disp: *mut
     unsafe { file_get_byte_offset_entry(fh, offset, disp) }
 }
 
-/// `MPI_File_get_errhandler`.
-unsafe extern "C" fn file_get_errhandler_entry(file: File, errhandler: *mut Errhandler) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_get_errhandler", parameters: &["file", "errhandler"] };
-    let _ = (file, errhandler);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_get_errhandler(file: File, errhandler: *mut Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_errhandler_entry(file, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_get_errhandler(file: File, errhandler: *mut Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_get_errhandler_entry(file, errhandler) }
-}
-
 /// `MPI_File_get_group`.
 unsafe extern "C" fn file_get_group_entry(fh: File, group: *mut Group) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_get_group", parameters: &["fh", "group"] };
     let _ = (fh, group);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -445,7 +406,7 @@ unsafe extern "C" fn PMPI_File_get_group(fh: File, group: *mut Group) -> c_int {
 unsafe extern "C" fn file_get_info_entry(fh: File, info_used: *mut Info) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_get_info", parameters: &["fh", "info_used"] };
     let _ = (fh, info_used);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -464,7 +425,7 @@ unsafe extern "C" fn PMPI_File_get_info(fh: File, info_used: *mut Info) -> c_int
 unsafe extern "C" fn file_get_position_entry(fh: File, offset: *mut i64) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_get_position", parameters: &["fh", "offset"] };
     let _ = (fh, offset);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -484,7 +445,7 @@ unsafe extern "C" fn file_get_position_shared_entry(fh: File, offset: *mut i64) 
     static ENTRY: Entry =
         Entry { name: "MPI_File_get_position_shared", parameters: &["fh", "offset"] };
     let _ = (fh, offset);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -503,7 +464,7 @@ unsafe extern "C" fn PMPI_File_get_position_shared(fh: File, offset: *mut i64) -
 unsafe extern "C" fn file_get_size_entry(fh: File, size: *mut i64) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_get_size", parameters: &["fh", "size"] };
     let _ = (fh, size);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -527,7 +488,7 @@ unsafe extern "C" fn file_get_type_extent_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_get_type_extent", parameters: &["fh", "datatype", "extent"] };
     let _ = (fh, datatype, extent);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -559,7 +520,7 @@ unsafe extern "C" fn file_get_type_extent_c_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_get_type_extent_c", parameters: &["fh", "datatype", "extent"] };
     let _ = (fh, datatype, extent);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -595,7 +556,7 @@ unsafe extern "C" fn file_get_view_entry(
         parameters: &["fh", "disp", "etype", "filetype", "datarep"],
     };
     let _ = (fh, disp, etype, filetype, datarep);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -635,7 +596,7 @@ unsafe extern "C" fn file_iread_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -675,7 +636,7 @@ unsafe extern "C" fn file_iread_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -715,7 +676,7 @@ unsafe extern "C" fn file_iread_all_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -755,7 +716,7 @@ unsafe extern "C" fn file_iread_all_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -796,7 +757,7 @@ unsafe extern "C" fn file_iread_at_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -839,7 +800,7 @@ unsafe extern "C" fn file_iread_at_c_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -882,7 +843,7 @@ unsafe extern "C" fn file_iread_at_all_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -925,7 +886,7 @@ unsafe extern "C" fn file_iread_at_all_c_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -967,7 +928,7 @@ unsafe extern "C" fn file_iread_shared_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1007,7 +968,7 @@ unsafe extern "C" fn file_iread_shared_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1047,7 +1008,7 @@ unsafe extern "C" fn file_iwrite_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1087,7 +1048,7 @@ unsafe extern "C" fn file_iwrite_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1127,7 +1088,7 @@ unsafe extern "C" fn file_iwrite_all_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1167,7 +1128,7 @@ unsafe extern "C" fn file_iwrite_all_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1208,7 +1169,7 @@ unsafe extern "C" fn file_iwrite_at_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1251,7 +1212,7 @@ unsafe extern "C" fn file_iwrite_at_c_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1294,7 +1255,7 @@ unsafe extern "C" fn file_iwrite_at_all_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1337,7 +1298,7 @@ unsafe extern "C" fn file_iwrite_at_all_c_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, offset, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1379,7 +1340,7 @@ unsafe extern "C" fn file_iwrite_shared_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1419,7 +1380,7 @@ unsafe extern "C" fn file_iwrite_shared_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "request"],
     };
     let _ = (fh, buf, count, datatype, request);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1456,8 +1417,8 @@ unsafe extern "C" fn file_open_entry(
 ) -> c_int {
     static ENTRY: Entry =
         Entry { name: "MPI_File_open", parameters: &["comm", "filename", "amode", "info", "fh"] };
-    let _ = (filename, amode, info, fh);
-    unsupported(&ENTRY, Some(comm))
+    let _ = (comm, filename, amode, info, fh);
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1488,7 +1449,7 @@ unsafe extern "C" fn PMPI_File_open(
 unsafe extern "C" fn file_preallocate_entry(fh: File, size: i64) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_preallocate", parameters: &["fh", "size"] };
     let _ = (fh, size);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1514,7 +1475,7 @@ unsafe extern "C" fn file_read_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_read", parameters: &["fh", "buf", "count", "datatype", "status"] };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1554,7 +1515,7 @@ unsafe extern "C" fn file_read_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1594,7 +1555,7 @@ unsafe extern "C" fn file_read_all_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1634,7 +1595,7 @@ unsafe extern "C" fn file_read_all_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1671,7 +1632,7 @@ unsafe extern "C" fn file_read_all_begin_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_read_all_begin", parameters: &["fh", "buf", "count", "datatype"] };
     let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1708,7 +1669,7 @@ unsafe extern "C" fn file_read_all_begin_c_entry(
         parameters: &["fh", "buf", "count", "datatype"],
     };
     let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1742,7 +1703,7 @@ unsafe extern "C" fn file_read_all_end_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_read_all_end", parameters: &["fh", "buf", "status"] };
     let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1779,7 +1740,7 @@ unsafe extern "C" fn file_read_at_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1822,7 +1783,7 @@ unsafe extern "C" fn file_read_at_c_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1865,7 +1826,7 @@ unsafe extern "C" fn file_read_at_all_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1908,7 +1869,7 @@ unsafe extern "C" fn file_read_at_all_c_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1950,7 +1911,7 @@ unsafe extern "C" fn file_read_at_all_begin_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype"],
     };
     let _ = (fh, offset, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -1990,7 +1951,7 @@ unsafe extern "C" fn file_read_at_all_begin_c_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype"],
     };
     let _ = (fh, offset, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2026,7 +1987,7 @@ unsafe extern "C" fn file_read_at_all_end_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_read_at_all_end", parameters: &["fh", "buf", "status"] };
     let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2062,7 +2023,7 @@ unsafe extern "C" fn file_read_ordered_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2102,7 +2063,7 @@ unsafe extern "C" fn file_read_ordered_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2141,7 +2102,7 @@ unsafe extern "C" fn file_read_ordered_begin_entry(
         parameters: &["fh", "buf", "count", "datatype"],
     };
     let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2178,7 +2139,7 @@ unsafe extern "C" fn file_read_ordered_begin_c_entry(
         parameters: &["fh", "buf", "count", "datatype"],
     };
     let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2212,7 +2173,7 @@ unsafe extern "C" fn file_read_ordered_end_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_read_ordered_end", parameters: &["fh", "buf", "status"] };
     let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2248,7 +2209,7 @@ unsafe extern "C" fn file_read_shared_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2288,7 +2249,7 @@ unsafe extern "C" fn file_read_shared_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2319,7 +2280,7 @@ unsafe extern "C" fn PMPI_File_read_shared_c(
 unsafe extern "C" fn file_seek_entry(fh: File, offset: i64, whence: c_int) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_seek", parameters: &["fh", "offset", "whence"] };
     let _ = (fh, offset, whence);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2339,7 +2300,7 @@ unsafe extern "C" fn file_seek_shared_entry(fh: File, offset: i64, whence: c_int
     static ENTRY: Entry =
         Entry { name: "MPI_File_seek_shared", parameters: &["fh", "offset", "whence"] };
     let _ = (fh, offset, whence);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2358,7 +2319,7 @@ unsafe extern "C" fn PMPI_File_seek_shared(fh: File, offset: i64, whence: c_int)
 unsafe extern "C" fn file_set_atomicity_entry(fh: File, flag: c_int) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_set_atomicity", parameters: &["fh", "flag"] };
     let _ = (fh, flag);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2373,31 +2334,11 @@ unsafe extern "C" fn PMPI_File_set_atomicity(fh: File, flag: c_int) -> c_int {
     unsafe { file_set_atomicity_entry(fh, flag) }
 }
 
-/// `MPI_File_set_errhandler`.
-unsafe extern "C" fn file_set_errhandler_entry(file: File, errhandler: Errhandler) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "MPI_File_set_errhandler", parameters: &["file", "errhandler"] };
-    let _ = (file, errhandler);
-    unsupported(&ENTRY, None)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn MPI_File_set_errhandler(file: File, errhandler: Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_errhandler_entry(file, errhandler) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn PMPI_File_set_errhandler(file: File, errhandler: Errhandler) -> c_int {
-    // SAFETY: the caller's promises are passed on.
-    unsafe { file_set_errhandler_entry(file, errhandler) }
-}
-
 /// `MPI_File_set_info`.
 unsafe extern "C" fn file_set_info_entry(fh: File, info: Info) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_set_info", parameters: &["fh", "info"] };
     let _ = (fh, info);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2416,7 +2357,7 @@ unsafe extern "C" fn PMPI_File_set_info(fh: File, info: Info) -> c_int {
 unsafe extern "C" fn file_set_size_entry(fh: File, size: i64) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_set_size", parameters: &["fh", "size"] };
     let _ = (fh, size);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2445,7 +2386,7 @@ unsafe extern "C" fn file_set_view_entry(
         parameters: &["fh", "disp", "etype", "filetype", "datarep", "info"],
     };
     let _ = (fh, disp, etype, filetype, datarep, info);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2478,7 +2419,7 @@ unsafe extern "C" fn PMPI_File_set_view(
 unsafe extern "C" fn file_sync_entry(fh: File) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_File_sync", parameters: &["fh"] };
     let _ = (fh,);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2504,7 +2445,7 @@ unsafe extern "C" fn file_write_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_write", parameters: &["fh", "buf", "count", "datatype", "status"] };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2544,7 +2485,7 @@ unsafe extern "C" fn file_write_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2584,7 +2525,7 @@ unsafe extern "C" fn file_write_all_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2624,7 +2565,7 @@ unsafe extern "C" fn file_write_all_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2661,7 +2602,7 @@ unsafe extern "C" fn file_write_all_begin_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_write_all_begin", parameters: &["fh", "buf", "count", "datatype"] };
     let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2698,7 +2639,7 @@ unsafe extern "C" fn file_write_all_begin_c_entry(
         parameters: &["fh", "buf", "count", "datatype"],
     };
     let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2732,7 +2673,7 @@ unsafe extern "C" fn file_write_all_end_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_write_all_end", parameters: &["fh", "buf", "status"] };
     let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2769,7 +2710,7 @@ unsafe extern "C" fn file_write_at_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2812,7 +2753,7 @@ unsafe extern "C" fn file_write_at_c_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2855,7 +2796,7 @@ unsafe extern "C" fn file_write_at_all_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2898,7 +2839,7 @@ unsafe extern "C" fn file_write_at_all_c_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, offset, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2940,7 +2881,7 @@ unsafe extern "C" fn file_write_at_all_begin_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype"],
     };
     let _ = (fh, offset, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -2980,7 +2921,7 @@ unsafe extern "C" fn file_write_at_all_begin_c_entry(
         parameters: &["fh", "offset", "buf", "count", "datatype"],
     };
     let _ = (fh, offset, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -3016,7 +2957,7 @@ unsafe extern "C" fn file_write_at_all_end_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_write_at_all_end", parameters: &["fh", "buf", "status"] };
     let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -3052,7 +2993,7 @@ unsafe extern "C" fn file_write_ordered_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -3092,7 +3033,7 @@ unsafe extern "C" fn file_write_ordered_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -3131,7 +3072,7 @@ unsafe extern "C" fn file_write_ordered_begin_entry(
         parameters: &["fh", "buf", "count", "datatype"],
     };
     let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -3168,7 +3109,7 @@ unsafe extern "C" fn file_write_ordered_begin_c_entry(
         parameters: &["fh", "buf", "count", "datatype"],
     };
     let _ = (fh, buf, count, datatype);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -3202,7 +3143,7 @@ unsafe extern "C" fn file_write_ordered_end_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_File_write_ordered_end", parameters: &["fh", "buf", "status"] };
     let _ = (fh, buf, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -3238,7 +3179,7 @@ unsafe extern "C" fn file_write_shared_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -3278,7 +3219,7 @@ unsafe extern "C" fn file_write_shared_c_entry(
         parameters: &["fh", "buf", "count", "datatype", "status"],
     };
     let _ = (fh, buf, count, datatype, status);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::File)
 }
 
 #[unsafe(no_mangle)]
@@ -3314,7 +3255,7 @@ unsafe extern "C" fn lookup_name_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_Lookup_name", parameters: &["service_name", "info", "port_name"] };
     let _ = (service_name, info, port_name);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::Nobody)
 }
 
 #[unsafe(no_mangle)]
@@ -3341,7 +3282,7 @@ unsafe extern "C" fn PMPI_Lookup_name(
 unsafe extern "C" fn open_port_entry(info: Info, port_name: *mut c_char) -> c_int {
     static ENTRY: Entry = Entry { name: "MPI_Open_port", parameters: &["info", "port_name"] };
     let _ = (info, port_name);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::Nobody)
 }
 
 #[unsafe(no_mangle)]
@@ -3365,7 +3306,7 @@ unsafe extern "C" fn publish_name_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_Publish_name", parameters: &["service_name", "info", "port_name"] };
     let _ = (service_name, info, port_name);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::Nobody)
 }
 
 #[unsafe(no_mangle)]
@@ -3407,7 +3348,7 @@ unsafe extern "C" fn register_datarep_entry(
         ],
     };
     let _ = (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::Nobody)
 }
 
 #[unsafe(no_mangle)]
@@ -3469,7 +3410,7 @@ unsafe extern "C" fn register_datarep_c_entry(
         ],
     };
     let _ = (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::Nobody)
 }
 
 #[unsafe(no_mangle)]
@@ -3521,7 +3462,7 @@ unsafe extern "C" fn unpublish_name_entry(
     static ENTRY: Entry =
         Entry { name: "MPI_Unpublish_name", parameters: &["service_name", "info", "port_name"] };
     let _ = (service_name, info, port_name);
-    unsupported(&ENTRY, None)
+    unsupported(&ENTRY, Blamed::Nobody)
 }
 
 #[unsafe(no_mangle)]
