@@ -18,7 +18,7 @@ mod service;
 mod synchronization;
 mod traffic;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
@@ -52,6 +52,10 @@ pub struct Window {
     epochs: RefCell<Epochs>,
     traffic: Traffic,
     service: Service,
+    /// Whether this process has called the library since it has the window.
+    opened: Cell<bool>,
+    /// Whether all others have, or had their time.
+    started: Cell<bool>,
     name: RefCell<Box<[u8]>>,
     error_handler: RefCell<Rc<ErrorHandler>>,
     hints: RefCell<Rc<Info>>,
@@ -95,6 +99,8 @@ impl Window {
             epochs: RefCell::default(),
             traffic: Traffic::default(),
             service: Service::default(),
+            opened: Cell::new(false),
+            started: Cell::new(false),
             name: RefCell::default(),
             error_handler: RefCell::new(Rc::new(ErrorHandler::Fatal)),
             hints: RefCell::new(Info::new()),

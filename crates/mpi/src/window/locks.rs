@@ -25,6 +25,8 @@ pub(super) struct SharedLock<'a> {
     next_ticket: &'a AtomicU32,
     served: &'a AtomicU32,
     sharing: &'a AtomicU32,
+    /// 1 once the owner has called the library after it got the window.
+    opened: &'a AtomicU32,
 }
 
 /// Spins before letting others have the core, while somebody accumulates.
@@ -34,7 +36,13 @@ impl<'a> SharedLock<'a> {
     /// Those of the process with this rank.
     pub(super) fn of(memory: &'a SharedMemory, rank: u32) -> Self {
         let word = |index| memory.word(rank as usize * WORDS + index);
-        Self { accumulating: word(0), next_ticket: word(1), served: word(2), sharing: word(3) }
+        Self {
+            accumulating: word(0),
+            next_ticket: word(1),
+            served: word(2),
+            sharing: word(3),
+            opened: word(4),
+        }
     }
 
     /// Does something to the part's data that others who accumulate see whole or not at all.
@@ -49,6 +57,16 @@ impl<'a> SharedLock<'a> {
         let result = change();
         self.accumulating.store(0, Ordering::Release);
         result
+    }
+
+    /// Notes that the owner had its time to fill the part.
+    pub(super) fn open(&self) {
+        self.opened.store(1, Ordering::Release);
+    }
+
+    /// Whether the owner had its time to fill the part.
+    pub(super) fn is_open(&self) -> bool {
+        self.opened.load(Ordering::Acquire) != 0
     }
 
     /// Asks for the lock.

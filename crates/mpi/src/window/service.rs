@@ -9,7 +9,8 @@ use datatype::reduction::{self, Operator};
 use engine::RequestId;
 use memory::Buffer;
 
-use super::locks::{Asking, LockQueue};
+use super::exposed::Exposed;
+use super::locks::{Asking, LockQueue, SharedLock};
 use super::message::{
     DATA_TAG, FIRST_REPLY_TAG, Kind, REQUEST_BYTES_MAX, REQUEST_TAG, Refusal, Request, room,
 };
@@ -79,6 +80,11 @@ impl Window {
     /// Nothing in here waits, and no function of the program runs.
     pub(crate) fn serve(&self, process: &Process) -> bool {
         let Ok(mut state) = self.service.state.try_borrow_mut() else { return false };
+        if !self.opened.replace(true)
+            && let Exposed::Shared { memory, .. } = &self.memory
+        {
+            SharedLock::of(memory, self.rank()).open();
+        }
         let mut active = false;
         for _ in 0..REQUESTS_PER_ROUND_MAX {
             if state.steps >= STEPS_MAX || !self.take_request(process, &mut state) {

@@ -1,6 +1,7 @@
 //! The synchronization of windows: fences, general active targets, locks, flushes (section 12.5).
 
 use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
 use engine::RequestId;
@@ -13,6 +14,9 @@ use super::{LockKind, Window};
 use crate::Process;
 use crate::collective;
 use crate::group::Group;
+
+/// How long the owner of a part that came with a window may take to fill it before its next call.
+const HEAD_START: Duration = Duration::from_millis(10);
 
 /// A question that a target answers when everything before it is done.
 struct Question {
@@ -200,6 +204,7 @@ impl Process {
 
     fn lock_parts(&self, window: &Window, targets: &[u32], kind: LockKind) -> Result<()> {
         if let Exposed::Shared { memory, .. } = &window.memory {
+            self.leave_head_start(window);
             for target in targets {
                 let lock = SharedLock::of(memory, *target);
                 let ticket = lock.take_ticket();
@@ -210,6 +215,23 @@ impl Process {
         }
         let exclusive = kind == LockKind::Exclusive;
         self.ask_all(window, Kind::Lock, targets, exclusive)
+    }
+
+    /// Before the first lock, leaves all processes a little time to fill the parts that they just
+    /// got: programs do so without a barrier, which goes well where a lock has to wait for the
+    /// owner's next call, and would rarely go well with shared memory.
+    fn leave_head_start(&self, window: &Window) {
+        if window.started.get() {
+            return;
+        }
+        let Exposed::Shared { memory, .. } = &window.memory else { return };
+        let since = Instant::now();
+        self.progress();
+        self.poll_until(&mut |_| {
+            let open = window.ranks().all(|rank| SharedLock::of(memory, rank).is_open());
+            open || since.elapsed() >= HEAD_START
+        });
+        window.started.set(true);
     }
 
     fn unlock_parts(&self, window: &Window, targets: &[u32], kind: LockKind) -> Result<()> {
