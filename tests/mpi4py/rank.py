@@ -150,8 +150,9 @@ def main():
 
     world = MPI.COMM_WORLD
     with open(f"{plan['results']}/rank-{world.Get_rank()}.jsonl", "a") as out:
-        recorder = Recorder(out)
         for name in plan["files"]:
+            # One for each file: it remembers the last class, which would be torn down once more.
+            recorder = Recorder(out)
             recorder.write(file=name)
             run_file(name, plan["left_out"], recorder)
             mine, all_ranks = bytearray([recorder.problems > 0]), bytearray(1)
