@@ -192,15 +192,6 @@ impl Call {
         self.library.error_handler(handle).ok_or_else(|| invalid(position, handle))
     }
 
-    /// The error handler with this handle, which is also to hear of the call's errors.
-    pub fn named_error_handler(
-        &self,
-        position: usize,
-        handle: c::Errhandler,
-    ) -> Outcome<Named<c::Errhandler, Rc<ErrorHandler>>> {
-        Ok(Named { handle, object: self.error_handler(position, handle)? })
-    }
-
     /// To whom a message goes.
     #[inline]
     pub fn destination(
@@ -331,7 +322,7 @@ pub fn invalid<H: Handle>(position: usize, handle: H) -> Failure {
 
 #[cold]
 fn no_world(position: usize) -> Failure {
-    let detail = "is there only after MPI_Init: sessions have none";
+    let detail = "is there between MPI_Init and MPI_Finalize only: sessions have none";
     Failure::argument(position, ErrorClass::Comm, detail)
 }
 

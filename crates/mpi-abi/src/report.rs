@@ -13,7 +13,7 @@ use crate::failure::{Failure, Reason};
 use crate::generated::classes::text_of_class;
 use crate::generated::constants::{
     MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_IN_STATUS, MPI_FILE_NULL,
-    MPI_MAX_ERROR_STRING,
+    MPI_MAX_ERROR_STRING, MPI_SESSION_NULL,
 };
 use crate::handles;
 use crate::library::Library;
@@ -31,8 +31,8 @@ pub enum Blamed {
     Session(Session),
     /// No file in particular: `MPI_FILE_NULL`.
     File,
-    /// Nobody yet: the handler of what is being made.
-    Handler(Errhandler),
+    /// Nobody yet: the handler of the communicator or session that is being made.
+    New(Kind, Errhandler),
 }
 
 impl Blamed {
@@ -44,13 +44,15 @@ impl Blamed {
             Blamed::Window(handle) => handle.raw(),
             Blamed::Session(handle) => handle.raw(),
             Blamed::File => MPI_FILE_NULL.raw(),
-            Blamed::Handler(_) => MPI_COMM_NULL.raw(),
+            Blamed::New(Kind::Session, _) => MPI_SESSION_NULL.raw(),
+            Blamed::New(..) => MPI_COMM_NULL.raw(),
         }
     }
 
     fn kind(self) -> Kind {
         match self {
-            Blamed::Nobody | Blamed::Communicator(_) | Blamed::Handler(_) => Kind::Comm,
+            Blamed::Nobody | Blamed::Communicator(_) => Kind::Comm,
+            Blamed::New(kind, _) => kind,
             Blamed::Window(_) => Kind::Win,
             Blamed::Session(_) => Kind::Session,
             Blamed::File => Kind::File,
@@ -73,8 +75,8 @@ impl Blamed {
             Blamed::Session(handle) => {
                 library.sessions.get(handle).map(|found| found.error_handler())
             }
-            Blamed::Handler(handle) => library.error_handler(handle),
             Blamed::File => Some(Rc::clone(&library.file_error_handler.borrow())),
+            Blamed::New(_, handle) => library.error_handler(handle),
             Blamed::Window(handle) => {
                 library.windows.get(handle).map(|found| found.window.error_handler())
             }
@@ -96,7 +98,7 @@ impl Blamed {
                 library.windows.get(handle).map(|found| Rc::clone(found.window.group()))
             }
             // This process alone.
-            Blamed::Nobody | Blamed::Session(_) | Blamed::File | Blamed::Handler(_) => None,
+            Blamed::Nobody | Blamed::Session(_) | Blamed::File | Blamed::New(..) => None,
         }
     }
 }

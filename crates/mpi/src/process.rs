@@ -354,15 +354,16 @@ impl Process {
         self.started().world.get().expect("initialize has made it")
     }
 
-    /// The communicator of all processes, once [`initialize`](Self::initialize) has made it.
+    /// The communicator of all processes, once [`initialize`](Self::initialize) has made it and
+    /// until [`finalize`](Self::finalize).
     #[inline]
     pub fn world_if_any(&self) -> Option<&Rc<Communicator>> {
-        self.started.get()?.world.get()
+        self.started.get()?.world.get().filter(|_| !self.is_finalized())
     }
 
     /// The communicator of this process alone, likewise.
     pub fn alone_if_any(&self) -> Option<&Rc<Communicator>> {
-        self.started.get()?.alone.get()
+        self.started.get()?.alone.get().filter(|_| !self.is_finalized())
     }
 
     /// The communicator of this process alone.

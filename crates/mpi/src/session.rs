@@ -117,9 +117,13 @@ impl Process {
         if !session.open.replace(false) {
             return Ok(());
         }
-        self.sessions.set(self.sessions.get() - 1);
-        self.settle_before_leaving();
         let world_is_there = self.is_initialized() && !self.is_finalized();
+        // While something else is there, what was sent goes on leaving.
+        if self.sessions.get() == 1 && !world_is_there {
+            self.settle_before_leaving();
+        }
+        // Looked at again: another thread may have opened one meanwhile.
+        self.sessions.set(self.sessions.get() - 1);
         if world_is_there || self.sessions.get() > 0 { Ok(()) } else { self.leave() }
     }
 

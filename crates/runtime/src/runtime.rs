@@ -254,7 +254,7 @@ impl Runtime {
 
     /// Connects a peer; a failure ends the job, since messages to it or from it would be lost.
     #[cold]
-    fn connect(&mut self, gate: GateId) {
+    pub fn connect(&mut self, gate: GateId) {
         if self.engine.is_connected(gate) {
             return;
         }

@@ -221,7 +221,7 @@ pub fn intercomm_create(
     let bridge = match &peer {
         None => None,
         Some(peer) => match u32::try_from(remote_leader) {
-            Ok(remote_leader) => Some(Bridge { communicator: peer, remote_leader, tag }),
+            Ok(remote_leader) => Some(Ok(Bridge { communicator: peer, remote_leader, tag })),
             Err(_) => {
                 let detail = format!("is {remote_leader}, but must be a rank in peer_comm");
                 return Err(Failure::argument(4, ErrorClass::Rank, detail));

@@ -31,11 +31,10 @@ pub fn name_of_level(level: ThreadLevel) -> &'static str {
     }
 }
 
-/// The level with a name; the lowest if no level has it.
-pub fn level_named(name: Option<&[u8]>) -> ThreadLevel {
+/// The level with a name.
+pub fn level_named(name: &[u8]) -> Option<ThreadLevel> {
     let mut levels = LEVELS.iter().map(|(_, level)| *level);
-    let found = levels.find(|level| Some(name_of_level(*level).as_bytes()) == name);
-    found.unwrap_or(ThreadLevel::Single)
+    levels.find(|level| name_of_level(*level).as_bytes() == name)
 }
 
 /// What `MPI_Get_library_version` tells.

@@ -5,19 +5,18 @@ use std::rc::Rc;
 use std::thread;
 
 use base::ErrorClass;
+use mpi::ThreadLevel;
 use mpi::communicator::{Agreed, TwoGroups};
 use mpi::error_handler::{ErrorHandler, HandlerKind};
 use mpi::group::Group;
 use mpi::info::Info;
 use mpi::session::ProcessSet;
 
-use crate::arguments::{KnownSession, Named, Out};
-use crate::c::{self, Comm, Session};
+use crate::arguments::{KnownSession, Out};
+use crate::c::{self, Comm, Kind, Session};
 use crate::entry::{self, Call};
 use crate::failure::{Failure, Outcome};
-use crate::generated::constants::{
-    MPI_COMM_NULL, MPI_GROUP_EMPTY, MPI_MAX_STRINGTAG_LEN, MPI_SESSION_NULL,
-};
+use crate::generated::constants::{MPI_COMM_NULL, MPI_MAX_STRINGTAG_LEN, MPI_SESSION_NULL};
 use crate::report::Blamed;
 
 use super::{environment, groups, infos};
@@ -31,9 +30,11 @@ pub fn session_init(
     errhandler: Rc<ErrorHandler>,
     session: Out<Session>,
 ) -> Outcome<()> {
-    errhandler.check_kind(HandlerKind::Session)?;
     let wanted = info.as_ref().and_then(|info| info.hint(THREAD_LEVEL));
-    let level = environment::level_named(wanted.as_deref());
+    let level = match wanted {
+        None => ThreadLevel::Single,
+        Some(name) => environment::level_named(&name).ok_or_else(|| unknown_level(&name))?,
+    };
     let process = &call.library.process;
     let (made, complaints) = process.open_session(level, errhandler)?;
     if process.rank() == 0 {
@@ -43,6 +44,36 @@ pub fn session_init(
     entry::update(call);
     session.set(call.library.sessions.insert(made));
     Ok(())
+}
+
+#[cold]
+fn unknown_level(name: &[u8]) -> Failure {
+    let name = String::from_utf8_lossy(name);
+    let detail = format!(
+        "has \"{name}\" for the key thread_level, but the levels are MPI_THREAD_SINGLE, \
+         MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED and MPI_THREAD_MULTIPLE"
+    );
+    Failure::argument(1, ErrorClass::InfoValue, detail)
+}
+
+impl Call {
+    /// The error handler for an object that the call makes; errors of the call go to it.
+    pub fn handler_of_new(
+        &self,
+        kind: Kind,
+        position: usize,
+        handle: c::Errhandler,
+    ) -> Outcome<Rc<ErrorHandler>> {
+        let handler = self.error_handler(position, handle)?;
+        let wanted = match kind {
+            Kind::Session => HandlerKind::Session,
+            _ => HandlerKind::Communicator,
+        };
+        let fits = handler.check_kind(wanted);
+        fits.map_err(|error| Failure::of_argument(position, error))?;
+        self.blame(Blamed::New(kind, handle));
+        Ok(handler)
+    }
 }
 
 pub fn session_finalize(call: &Call, session: Out<Session>) -> Outcome<()> {
@@ -135,17 +166,15 @@ pub fn comm_create_from_group(
     group: Rc<Group>,
     stringtag: &[u8],
     info: Option<Rc<Info>>,
-    errhandler: Named<c::Errhandler, Rc<ErrorHandler>>,
+    errhandler: Rc<ErrorHandler>,
     newcomm: Out<Comm>,
 ) -> Outcome<()> {
-    call.blame(Blamed::Handler(errhandler.handle));
     check_string_tag(2, stringtag)?;
-    errhandler.check_kind(HandlerKind::Communicator)?;
     if group.size() == 0 {
         newcomm.set(MPI_COMM_NULL);
         return Ok(());
     }
-    let agreed = Agreed { string_tag: stringtag, error_handler: &errhandler.object };
+    let agreed = Agreed { string_tag: stringtag, error_handler: &errhandler };
     let made = call.library.process.create_communicator_from_group(&group, agreed)?;
     if let Some(info) = info {
         made.set_info(&info);
@@ -163,12 +192,10 @@ pub fn intercomm_create_from_groups(
     remote_leader: c_int,
     stringtag: &[u8],
     info: Option<Rc<Info>>,
-    errhandler: Named<c::Errhandler, Rc<ErrorHandler>>,
+    errhandler: Rc<ErrorHandler>,
     newintercomm: Out<Comm>,
 ) -> Outcome<()> {
-    call.blame(Blamed::Handler(errhandler.handle));
     check_string_tag(5, stringtag)?;
-    errhandler.check_kind(HandlerKind::Communicator)?;
     if local_group.size() == 0 {
         newintercomm.set(MPI_COMM_NULL);
         return Ok(());
@@ -183,9 +210,6 @@ pub fn intercomm_create_from_groups(
     // The other side is significant on the leader only.
     let leads = local_group.rank_of(base::GateId(process.rank())) == Some(local_leader);
     let remote = if leads { Some(call.group(3, remote_group)?) } else { None };
-    if remote_group == MPI_GROUP_EMPTY && leads {
-        return Err(Failure::argument(3, ErrorClass::Group, "is MPI_GROUP_EMPTY"));
-    }
     let groups = TwoGroups {
         local: &local_group,
         local_leader,
@@ -193,7 +217,7 @@ pub fn intercomm_create_from_groups(
         // No process has the rank that a negative one becomes.
         remote_leader: remote_leader as u32,
     };
-    let agreed = Agreed { string_tag: stringtag, error_handler: &errhandler.object };
+    let agreed = Agreed { string_tag: stringtag, error_handler: &errhandler };
     let made = process.create_intercommunicator_from_groups(groups, agreed)?;
     if let Some(info) = info {
         made.set_info(&info);

@@ -27,10 +27,10 @@ unsafe extern "C" fn comm_create_from_group_entry(
     enter(&ENTRY, |call| {
         // SAFETY: the program vouches for its pointers, as the standard says of each one.
         unsafe {
+            let errhandler = call.handler_of_new(Kind::Comm, 4, errhandler)?;
             let group = call.group(1, group)?;
             let stringtag = call.text(2, stringtag)?;
             let info = call.optional_info(3, info)?;
-            let errhandler = call.named_error_handler(4, errhandler)?;
             let newcomm = call.out(5, newcomm)?;
             calls::sessions::comm_create_from_group(
                 call, group, stringtag, info, errhandler, newcomm,
@@ -131,10 +131,10 @@ unsafe extern "C" fn intercomm_create_from_groups_entry(
     enter(&ENTRY, |call| {
         // SAFETY: the program vouches for its pointers, as the standard says of each one.
         unsafe {
+            let errhandler = call.handler_of_new(Kind::Comm, 7, errhandler)?;
             let local_group = call.group(1, local_group)?;
             let stringtag = call.text(5, stringtag)?;
             let info = call.optional_info(6, info)?;
-            let errhandler = call.named_error_handler(7, errhandler)?;
             let newintercomm = call.out(8, newintercomm)?;
             calls::sessions::intercomm_create_from_groups(
                 call,
@@ -392,8 +392,8 @@ unsafe extern "C" fn session_init_entry(
     enter_any_time(&ENTRY, |call| {
         // SAFETY: the program vouches for its pointers, as the standard says of each one.
         unsafe {
+            let errhandler = call.handler_of_new(Kind::Session, 2, errhandler)?;
             let info = call.optional_info(1, info)?;
-            let errhandler = call.error_handler(2, errhandler)?;
             let session = call.out(3, session)?;
             calls::sessions::session_init(call, info, errhandler, session)
         }

@@ -1,17 +1,28 @@
 //! Communicators of groups alone, without a communicator to begin from (sections 7.4.2 and 7.6.2 of
 //! the MPI standard).
+//!
+//! The members have no message space in common but that of everybody. There each one tells the
+//! first member what it asks for: with a tag made of the program's string, so that creations which
+//! are underway at once do not mix, and in full, so that one that differs is found out. When all
+//! agree, the first member names the contexts.
+//!
+//! Before it says anything each member connects all others: what a communicator's processes send to
+//! each other arrives then even if the sender is gone by that time, as nothing else keeps a process
+//! which has only sessions from ending while others go on.
 
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
+use engine::RequestId;
+use memory::Buffer;
 
 use super::creation::Origin;
-use super::duplication::packed;
+use super::duplication::{contexts_in, packed};
 use super::inter::Bridge;
-use super::{Communicator, ContextBlock, GROUP_TAGS};
+use super::{Communicator, ContextBlock};
 use crate::Process;
 use crate::attribute::Attributes;
-use crate::collective::Link;
+use crate::collective;
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 
@@ -37,98 +48,231 @@ pub struct TwoGroups<'a> {
     pub remote_leader: u32,
 }
 
+/// What the members agree on; creations for different purposes never mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Communicator = 1,
+    Side = 2,
+    Leaders = 3,
+}
+
 impl Process {
     /// `MPI_Comm_create_from_group`: a communicator of the processes of a group, which all call
-    /// this.
+    /// this with the same string.
     ///
     /// # Errors
-    /// `Group` if this process is not in the group; `Other` if creations were mixed up.
+    /// `Group` if this process is not in the group, or the others call with another group or
+    /// string; `NoSpace` when the first process of the group has no contexts left.
     pub fn create_communicator_from_group(
         &self,
         group: &Rc<Group>,
         agreed: Agreed<'_>,
     ) -> Result<Rc<Communicator>> {
-        let Some(rank) = group.rank_of(self.myself()) else {
-            let what = "this process is not in the group";
-            return Err(Error::new(ErrorClass::Group, what));
-        };
-        let fingerprint = fingerprint(group, agreed.string_tag);
-        // All processes of the job share one message space for this.
-        let tag = GROUP_TAGS + (fingerprint % GROUP_TAGS as u64) as i32;
-        let told = packed(ContextBlock::BYTES + size_of::<u64>());
-        if rank == 0 {
-            told.write(0, &self.contexts().take().to_bytes());
-            told.write(ContextBlock::BYTES, &fingerprint.to_le_bytes());
-        }
-        let everybody = self.everybody();
-        let link = Link::within(self, everybody, group);
-        self.bcast_over(&link, rank, group.size(), tag, told.clone())?;
-        let mut print = [0; size_of::<u64>()];
-        told.read(ContextBlock::BYTES, &mut print);
-        if u64::from_le_bytes(print) != fingerprint {
-            let what = "two creations with different string tags were mixed up; use other tags";
-            return Err(Error::new(ErrorClass::Other, what));
-        }
-        let origin = Origin {
-            crowded: everybody.crowded(),
-            error_handler: Rc::clone(agreed.error_handler),
-            session: group.session().cloned(),
-            attributes: Attributes::default(),
-        };
-        Ok(self.build(super::duplication::contexts_in(&told)?, Rc::clone(group), None, origin))
+        self.create_for(Purpose::Communicator, group, agreed)
     }
 
-    /// `MPI_Intercomm_create_from_groups`.
+    /// `MPI_Intercomm_create_from_groups`. If the leader cannot agree with the other one, it fails
+    /// on all processes of this side.
     ///
     /// # Errors
-    /// `Rank` if there is no such leader, `Comm` if the groups have a process in common, and what
+    /// `Rank` if there is no such leader, `Group` if the groups have a process in common, and what
     /// [`Process::create_communicator_from_group`] returns.
     pub fn create_intercommunicator_from_groups(
         &self,
         groups: TwoGroups<'_>,
         agreed: Agreed<'_>,
     ) -> Result<Rc<Communicator>> {
-        let local = self.create_communicator_from_group(groups.local, agreed)?;
-        let leads = local.rank() == groups.local_leader;
+        let local = self.create_for(Purpose::Side, groups.local, agreed)?;
         let between = match groups.remote {
-            Some(remote) if leads => {
-                self.meeting_of_leaders(remote, groups.remote_leader, agreed)?
+            Some(remote) if local.rank() == groups.local_leader => {
+                Some(self.meeting_of_leaders(groups.local, remote, groups.remote_leader, agreed))
             }
             _ => None,
         };
-        let bridge = between.as_ref().map(|between| Bridge {
-            communicator: between,
-            remote_leader: 1 - between.rank(),
-            tag: 0,
+        let bridge = between.as_ref().map(|between| {
+            between.as_ref().map_err(Clone::clone).map(|between| Bridge {
+                communicator: between,
+                remote_leader: 1 - between.rank(),
+                tag: 0,
+            })
         });
-        self.create_intercommunicator(&local, groups.local_leader, bridge)
+        let created = self.create_intercommunicator(&local, groups.local_leader, bridge)?;
+        self.connect_all(created.peers());
+        self.complete(collective::barrier(&created))?;
+        Ok(created)
     }
 
-    /// A communicator of the two leaders; none if they are one process, which cannot be.
+    /// A communicator of the two leaders.
     fn meeting_of_leaders(
         &self,
-        remote: &Rc<Group>,
+        local: &Group,
+        remote: &Group,
         remote_leader: u32,
         agreed: Agreed<'_>,
-    ) -> Result<Option<Rc<Communicator>>> {
+    ) -> Result<Rc<Communicator>> {
+        if remote.gates().any(|gate| local.rank_of(gate).is_some()) {
+            let what = "the local and the remote group have a process in common";
+            return Err(Error::new(ErrorClass::Group, what));
+        }
         let Some(other) = remote.gate(remote_leader) else {
             let size = remote.size();
-            let sentence = format!("the remote leader is {remote_leader}, but there are {size}");
+            let sentence = format!(
+                "there is no remote leader {}: the remote group has {size} processes",
+                remote_leader.cast_signed()
+            );
             return Err(Error::new(ErrorClass::Rank, sentence));
         };
         let own = self.myself();
-        if own == other {
-            return Ok(None);
+        let pair = [own.min(other), own.max(other)];
+        self.create_for(Purpose::Leaders, &Group::of(&pair), agreed)
+    }
+
+    fn create_for(
+        &self,
+        purpose: Purpose,
+        group: &Rc<Group>,
+        agreed: Agreed<'_>,
+    ) -> Result<Rc<Communicator>> {
+        let Some(rank) = group.rank_of(self.myself()) else {
+            let what = "this process is not in the group, so it cannot take part";
+            return Err(Error::new(ErrorClass::Group, what));
+        };
+        self.connect_all(group);
+        let wish = wish(purpose, group, agreed.string_tag);
+        let tag = message_tag(purpose, agreed.string_tag);
+        let told = match rank {
+            0 => self.lead_agreement(group, &wish, tag)?,
+            _ => self.follow_agreement(group, &wish, tag)?,
+        };
+        let origin = Origin {
+            crowded: group.size() > 1 && self.everybody().crowded(),
+            error_handler: Rc::clone(agreed.error_handler),
+            session: group.session().cloned(),
+            attributes: Attributes::default(),
+        };
+        Ok(self.build(contexts_in(&told)?, Rc::clone(group), None, origin))
+    }
+
+    fn connect_all(&self, group: &Group) {
+        for gate in group.gates() {
+            self.runtime().connect(gate);
         }
-        let pair: [GateId; 2] = if own.0 < other.0 { [own, other] } else { [other, own] };
-        self.create_communicator_from_group(&Group::of(&pair), agreed).map(Some)
+    }
+
+    /// Hears what the others ask for, and tells them the contexts, or that they do not agree.
+    fn lead_agreement(&self, group: &Group, wish: &[u8], tag: i32) -> Result<Buffer> {
+        let others = || group.gates().skip(1);
+        let context = self.everybody().collective_context();
+        let wishes: Vec<(GateId, Buffer, RequestId)> = others()
+            .map(|gate| {
+                let place = packed(wish.len());
+                (gate, place.clone(), self.post_receive(context, gate.0, tag, place))
+            })
+            .collect();
+        self.wait_until(&mut |process| wishes.iter().all(|(_, _, id)| process.is_complete(*id)));
+        let mut stranger = None;
+        for (gate, place, id) in wishes {
+            let mut said = vec![0; wish.len()];
+            place.read(0, &mut said);
+            // One that is longer than expected fails, too.
+            if self.finish(id).is_err() || said != wish {
+                stranger = Some(gate);
+            }
+        }
+        let block = if stranger.is_none() { self.contexts().take() } else { DISAGREEMENT };
+        let told = packed(ContextBlock::BYTES);
+        told.write(0, &block.to_bytes());
+        let sends: Vec<RequestId> = others()
+            .filter_map(|gate| self.post_send(gate, context, gate.0, tag, told.clone()))
+            .collect();
+        self.await_messages(sends)?;
+        match stranger {
+            None => Ok(told),
+            Some(gate) => {
+                let who = format!("the process with rank {} in the job", gate.0);
+                Err(disagreement(&who))
+            }
+        }
+    }
+
+    /// Tells the first member what this one asks for, and hears the contexts.
+    fn follow_agreement(&self, group: &Group, wish: &[u8], tag: i32) -> Result<Buffer> {
+        let leader = group.gate(0).expect("a group with a member has a first one");
+        let context = self.everybody().collective_context();
+        let (said, told) = (packed(wish.len()), packed(ContextBlock::BYTES));
+        said.write(0, wish);
+        let mut messages = vec![self.post_receive(context, leader.0, tag, told.clone())];
+        messages.extend(self.post_send(leader, context, leader.0, tag, said));
+        self.await_messages(messages)?;
+        let mut bytes = [0; ContextBlock::BYTES];
+        told.read(0, &mut bytes);
+        if ContextBlock::from_bytes(bytes) == DISAGREEMENT {
+            return Err(disagreement("another process"));
+        }
+        Ok(told)
+    }
+
+    fn await_messages(&self, messages: Vec<RequestId>) -> Result<()> {
+        self.wait_until(&mut |process| messages.iter().all(|id| process.is_complete(*id)));
+        messages.into_iter().try_for_each(|id| self.finish(id))
     }
 }
 
-/// A number for a group and a string tag (64-bit FNV-1a).
-fn fingerprint(group: &Group, string_tag: &[u8]) -> u64 {
-    let members = group.gates().flat_map(|gate| gate.0.to_le_bytes());
-    string_tag.iter().copied().chain(members).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+/// In place of contexts when the members do not agree.
+const DISAGREEMENT: ContextBlock = ContextBlock::WORLD;
+
+fn disagreement(who: &str) -> Error {
+    let sentence = format!(
+        "{who} called with another group or string: all processes of the group must give the same \
+         group, in the same order, and the same string"
+    );
+    Error::new(ErrorClass::Group, sentence)
+}
+
+/// All that the members must agree on: length, kind, string, processes.
+fn wish(purpose: Purpose, group: &Group, string_tag: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![purpose as u8];
+    bytes.extend((string_tag.len() as u32).to_le_bytes());
+    bytes.extend(string_tag);
+    bytes.extend(group.gates().flat_map(|gate| gate.0.to_le_bytes()));
+    let length = bytes.len() as u32;
+    bytes.splice(0..0, length.to_le_bytes());
+    bytes
+}
+
+/// The tag of the messages, which is not negative: a hash (FNV-1a) of the kind and the string.
+fn message_tag(purpose: Purpose, string_tag: &[u8]) -> i32 {
+    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    let hash = string_tag.iter().fold(step(0x811c_9dc5, &(purpose as u8)), step);
+    (hash >> 1) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_a_different_wish() {
+        let (one, other) = (Group::world(3), Group::of(&[GateId(0), GateId(2), GateId(1)]));
+        let wishes = [
+            wish(Purpose::Communicator, &one, b"tag"),
+            wish(Purpose::Side, &one, b"tag"),
+            wish(Purpose::Communicator, &other, b"tag"),
+            wish(Purpose::Communicator, &one, b"tag2"),
+            wish(Purpose::Communicator, &Group::world(2), b"tag"),
+        ];
+        for (index, wish) in wishes.iter().enumerate() {
+            assert!(!wishes[index + 1..].contains(wish));
+        }
+        assert_eq!(wish(Purpose::Communicator, &Group::world(3), b"tag"), wishes[0]);
+    }
+
+    #[test]
+    fn tags_of_messages_are_tags() {
+        for length in 0..300 {
+            let string = vec![b'x'; length];
+            assert!(message_tag(Purpose::Leaders, &string) >= 0);
+        }
+        assert_ne!(message_tag(Purpose::Side, b"a"), message_tag(Purpose::Side, b"b"));
+    }
 }

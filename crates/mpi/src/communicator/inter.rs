@@ -36,7 +36,8 @@ struct Side {
 
 impl Process {
     /// `MPI_Intercomm_create`: the processes of `local` on this side, and on the other one those
-    /// of the communicator that its leader gives. Only the leader needs a bridge.
+    /// of the communicator that its leader gives. Only the leader needs a bridge; if it could not
+    /// get one, all fail.
     ///
     /// # Errors
     /// `Rank` if there is no such leader, `Comm` if the sides have a process in common: on all
@@ -45,7 +46,7 @@ impl Process {
         &self,
         local: &Rc<Communicator>,
         local_leader: u32,
-        bridge: Option<Bridge<'_>>,
+        bridge: Option<Result<Bridge<'_>>>,
     ) -> Result<Rc<Communicator>> {
         let own = Side {
             candidate: self.contexts().take(),
@@ -54,7 +55,7 @@ impl Process {
         };
         let told = match bridge {
             _ if local.rank() != local_leader => Ok(own.clone()),
-            Some(bridge) => self.meet(bridge, &own),
+            Some(bridge) => bridge.and_then(|bridge| self.meet(bridge, &own)),
             None => Err(Error::new(ErrorClass::Comm, "one process cannot lead both sides")),
         };
         let failure = told.as_ref().err().cloned();

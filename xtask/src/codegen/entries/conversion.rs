@@ -33,7 +33,11 @@ pub fn conversions(
         };
         if expression != name {
             let line = format!("let {name} = {expression};\n");
-            let object = matches!(parameter.base.as_str(), "MPI_Comm" | "MPI_Win" | "MPI_Session");
+            let object = match parameter.base.as_str() {
+                "MPI_Comm" | "MPI_Win" | "MPI_Session" => true,
+                "MPI_Errhandler" => context.makes_object(),
+                _ => false,
+            };
             let first = object && parameter.shape == Shape::Value;
             if first { early.push(line) } else { late.push(line) }
         }
@@ -136,7 +140,10 @@ impl Context<'_> {
             "MPI_Op" => "operation",
             "MPI_Info" if function.starts_with("MPI_Info_") => "info",
             "MPI_Info" => "optional_info",
-            "MPI_Errhandler" if self.has("stringtag") => "named_error_handler",
+            "MPI_Errhandler" if self.makes_object() => {
+                let kind = if function == "MPI_Session_init" { "Session" } else { "Comm" };
+                return format!("call.handler_of_new(Kind::{kind}, {position}, {name})?");
+            }
             "MPI_Errhandler" => "error_handler",
             "int" | "MPI_Count" | "MPI_Aint" | "MPI_Offset" => return self.number(index),
             _ => return name,
@@ -222,6 +229,11 @@ impl Context<'_> {
             || twins.into_iter().flatten().any(|twin| {
                 twin.parameters.len() == parameters.len() && twin.parameters[index].base != "int"
             })
+    }
+
+    /// Whether the function makes an object with the error handler that it is given.
+    fn makes_object(&self) -> bool {
+        self.module == "sessions" && self.has("info")
     }
 
     fn has(&self, name: &str) -> bool {
