@@ -1,28 +1,27 @@
 //! The process: what it is to MPI from its start to its end (chapter 11 of the standard), and the
 //! ground on which everything else stands.
 
+mod life;
+mod waiting;
+
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base::{ContextId, Error, ErrorClass, GateId, Result};
 use driver::Doorbell;
-use engine::{ContextSlot, Outcome, Problem, Receive, RequestId, Send};
+use engine::{ContextSlot, Problem, Receive, RequestId, Send};
 use launch::Job;
 use memory::Buffer;
 use runtime::Runtime;
 use runtime::configuration::{Configuration, InitialErrorHandler};
 use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
-use runtime::waiting::{Patience, SLEEP_MAX, Stage};
 
 use crate::buffered::BufferPlace;
-use crate::collective;
 use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
-use crate::group::Group;
 use crate::window::Window;
 
 /// One operating system process as MPI sees it.
@@ -119,156 +118,6 @@ impl Default for Process {
 }
 
 impl Process {
-    /// `MPI_Init_thread`: becomes part of the job that the environment tells of, with the world
-    /// communicator and that of this process alone. Returns what in the environment was not
-    /// understood, as sentences.
-    ///
-    /// # Errors
-    /// `Other` when called twice, or when the process cannot become part of its job.
-    pub fn initialize(&self, level: ThreadLevel) -> Result<Vec<String>> {
-        if self.is_initialized() {
-            return Err(Error::new(ErrorClass::Other, "MPI is initialized already"));
-        }
-        let complaints = self.join()?;
-        self.raise_level(level);
-        self.world_level.set(level);
-        let started = self.started();
-        started.world.get_or_init(|| self.create_world(started.size, started.crowded));
-        started.alone.get_or_init(|| self.create_alone());
-        Ok(complaints)
-    }
-
-    /// Becomes part of the job that the environment tells of, unless it is already. Returns what in
-    /// the environment was not understood, as sentences.
-    pub(crate) fn join(&self) -> Result<Vec<String>> {
-        if self.is_joined() {
-            return Ok(Vec::new());
-        }
-        let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
-        let (configuration, complaints) = self.configured(|read| read.clone());
-        let runtime::Started { runtime, job, rank, size, crowded } =
-            runtime::start(configuration, &self.instruments).map_err(other)?;
-        let started = Started {
-            doorbell: runtime.doorbell(),
-            runtime: RefCell::new(runtime),
-            job,
-            rank,
-            size,
-            crowded,
-            looks: if crowded { 2 } else { LOOKS },
-            contexts: Rc::new(Contexts::new(rank)),
-            world: OnceCell::new(),
-            alone: OnceCell::new(),
-            everybody: OnceCell::new(),
-        };
-        let fresh = self.started.set(started).is_ok();
-        debug_assert!(fresh, "checked above");
-        Ok(complaints)
-    }
-
-    /// Whether it is part of its job: since [`initialize`](Self::initialize) or the first session.
-    #[inline]
-    pub fn is_joined(&self) -> bool {
-        self.started.get().is_some()
-    }
-
-    /// From now on threads may call as this level allows.
-    pub(crate) fn raise_level(&self, level: ThreadLevel) {
-        self.level.set(self.level.get().max(level));
-    }
-
-    /// Whether [`initialize`](Self::initialize) was called, also after the end.
-    #[inline]
-    pub fn is_initialized(&self) -> bool {
-        self.started.get().is_some_and(|started| started.world.get().is_some())
-    }
-
-    /// Whether [`finalize`](Self::finalize) was called.
-    #[inline]
-    pub fn is_finalized(&self) -> bool {
-        self.finalized.get()
-    }
-
-    /// `MPI_Finalize`: waits until all that was sent has left and all processes are here, and takes
-    /// leave of the launcher, unless a session is still there.
-    ///
-    /// # Errors
-    /// `Other` if the launcher is gone.
-    pub fn finalize(&self) -> Result<()> {
-        let started = self.started();
-        self.wait_until(&mut |process| process.is_settled());
-        let barrier = self.begin(collective::barrier(self.world()));
-        let mut absence = Absence::default();
-        // Those that an error has ended will not come; then the launcher's barrier must do.
-        self.wait_until(&mut |process| {
-            process.is_ready(&barrier) || absence.is_certain(&started.job)
-        });
-        // What the barrier itself left behind must get out too, before the memory goes.
-        self.wait_until(&mut |process| {
-            !process.runtime().has_work() || absence.is_certain(&started.job)
-        });
-        self.finalized.set(true);
-        if self.left.get() {
-            return Ok(());
-        }
-        if started.size > 1 {
-            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
-            job.barrier().map_err(gone)?;
-        }
-        if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
-    }
-
-    /// Takes leave of the launcher. What a session needs that begins after that is still there.
-    pub(crate) fn leave(&self) -> Result<()> {
-        if self.left.replace(true) {
-            return Ok(());
-        }
-        let mut job = self.started().job.lock().unwrap_or_else(PoisonError::into_inner);
-        job.finalize().map_err(gone)
-    }
-
-    /// Whether nothing is underway that others rely on.
-    fn is_settled(&self) -> bool {
-        let ended = !self.underway.borrow().iter().any(|operation| operation.must_end());
-        ended && !self.runtime().has_work()
-    }
-
-    /// Waits until what was sent has left. What is left to say to processes that have ended is
-    /// given up after a while: without a world nobody waits for all.
-    pub(crate) fn settle_before_leaving(&self) {
-        let mut last_activity = Instant::now();
-        self.wait_until(&mut |process| {
-            if process.progress() {
-                last_activity = Instant::now();
-            }
-            process.is_settled() || last_activity.elapsed() > SETTLING_MAX
-        });
-    }
-
-    /// Ends the whole job with an exit code; the person has been told why.
-    pub fn abort(&self, code: i32) -> ! {
-        if let Some(started) = self.started.get() {
-            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
-            job.abort(code);
-        }
-        std::process::exit(code)
-    }
-
-    /// Ends the processes of a group, or this one alone, with an exit code, if the launcher can do
-    /// that, else the whole job; the person has been told why.
-    pub fn abort_group(&self, group: Option<&Group>, code: i32) -> ! {
-        if let Some(started) = self.started.get()
-            && group.map_or(1, Group::size) < started.size
-        {
-            let mut ranks = vec![started.rank];
-            ranks.extend(group.into_iter().flat_map(Group::gates).map(|gate| gate.0));
-            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
-            job.abort_some(&ranks, code);
-            std::process::exit(code)
-        }
-        self.abort(code)
-    }
-
     /// What an error does until the program sets an error handler.
     pub fn initial_error_handler(&self) -> Rc<ErrorHandler> {
         Rc::new(match self.configuration().initial_error_handler() {
@@ -424,39 +273,8 @@ impl Process {
         self.started.get().expect("MPI is initialized")
     }
 
-    /// From now on each round of progress advances an operation, until it says that it needs no
-    /// more steps.
-    pub(crate) fn keep_advancing(&self, operation: Rc<dyn Advance>) {
-        self.underway.borrow_mut().push(operation);
-    }
-
-    /// Advances all operations that take steps of their own; whether one of them came to its end.
-    #[cold]
-    fn advance_underway(&self) -> bool {
-        let mut ended = false;
-        let mut index = 0;
-        loop {
-            // Nothing is borrowed while an operation advances: it may begin or complete others.
-            let Some(operation) = self.underway.borrow().get(index).cloned() else { break };
-            if operation.advance(self) {
-                let mut underway = self.underway.borrow_mut();
-                underway.retain(|other| !Rc::ptr_eq(other, &operation));
-                ended = true;
-            } else {
-                index += 1;
-            }
-        }
-        ended
-    }
-
     pub(crate) fn windows(&self) -> &RefCell<Vec<Rc<Window>>> {
         &self.windows
-    }
-
-    /// Whether more must be advanced in each round of progress than the engine.
-    #[inline]
-    fn has_more_to_advance(&self) -> bool {
-        !self.underway.borrow().is_empty() || !self.windows.borrow().is_empty()
     }
 
     #[inline]
@@ -505,162 +323,7 @@ impl Process {
             Some(problem) => Err(error_of(problem)),
         }
     }
-
-    /// Makes one round of progress; returns whether there was anything to do.
-    #[inline]
-    pub fn progress(&self) -> bool {
-        let mut active = self.runtime().progress();
-        if !self.underway.borrow().is_empty() {
-            active |= self.advance_underway();
-        }
-        if !self.windows.borrow().is_empty() {
-            active |= self.serve_windows();
-        }
-        if active {
-            self.wake_other_threads();
-        }
-        active
-    }
-
-    /// Waits for a request of the engine and takes its outcome.
-    #[inline]
-    pub(crate) fn wait_for(&self, id: RequestId) -> Outcome {
-        if self.level.get() != ThreadLevel::Multiple && !self.has_more_to_advance() {
-            // What is awaited is often here, or comes at once: look without letting go.
-            let mut runtime = self.runtime();
-            for _ in 0..self.started().looks {
-                if let Some(outcome) = runtime.take(id) {
-                    return outcome;
-                }
-                runtime.progress();
-            }
-        }
-        self.wait_until(&mut |process| process.is_complete(id));
-        self.runtime().take(id).expect("the request is complete")
-    }
-
-    /// Makes progress until `done`, which is asked after each round.
-    #[inline]
-    pub fn wait_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        if done(self) {
-            return;
-        }
-        let mut patience = Patience::new(self.started().crowded);
-        loop {
-            let active = self.progress();
-            if done(self) {
-                break;
-            }
-            if active {
-                patience.renew();
-            } else {
-                self.pass(&mut patience);
-            }
-        }
-    }
-
-    /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
-    /// process looks again after a short sleep at most.
-    pub(crate) fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        let mut patience = Patience::new(self.started().crowded);
-        while !done(self) {
-            if self.progress() {
-                patience.renew();
-                continue;
-            }
-            let mut stage = Stage::Spin;
-            self.lock.without(|| {
-                stage = patience.pass();
-                if stage == Stage::Sleep {
-                    thread::sleep(POLL_SLEEP);
-                }
-            });
-        }
-    }
-
-    /// Lets time pass until there may be something to do.
-    #[inline]
-    fn pass(&self, patience: &mut Patience) {
-        if self.level.get() == ThreadLevel::Multiple {
-            let mut stage = Stage::Spin;
-            self.lock.without(|| stage = patience.pass());
-            if stage == Stage::Sleep {
-                self.sleep();
-            }
-        } else if patience.pass() == Stage::Sleep {
-            self.sleep();
-        }
-    }
-
-    #[cold]
-    fn sleep(&self) {
-        let Some(doorbell) = self.started().doorbell.clone() else { return };
-        let ticket = doorbell.arm();
-        // What arrived before the bell was armed did not ring it; and nobody rings when a rail
-        // has room again.
-        if self.progress() || self.runtime().has_work() {
-            thread::yield_now();
-            return;
-        }
-        let since = Instant::now();
-        self.lock.without(|| doorbell.wait(ticket, SLEEP_MAX));
-        let slept = since.elapsed();
-        self.instruments.runtime.note_sleep(slept);
-        self.instruments.journal.note_sleep(slept);
-    }
-
-    /// Another thread may sleep whose request was completed by this one.
-    #[inline]
-    pub(crate) fn wake_other_threads(&self) {
-        if self.level.get() == ThreadLevel::Multiple {
-            self.ring_doorbell();
-        }
-    }
-
-    #[cold]
-    fn ring_doorbell(&self) {
-        if let Some(doorbell) = &self.started().doorbell {
-            doorbell.ring();
-        }
-    }
 }
-
-/// The longest time between two looks at what nobody rings for.
-const POLL_SLEEP: Duration = Duration::from_micros(100);
-
-/// How long without any activity a process waits for the last of what it sent before it leaves.
-const SETTLING_MAX: Duration = Duration::from_secs(1);
-
-fn gone(error: launch::JoinError) -> Error {
-    Error::new(ErrorClass::Other, error.to_string())
-}
-
-/// What a process at its end knows of others that perhaps will not come.
-#[derive(Default)]
-struct Absence {
-    /// When the launcher is asked next.
-    next: Option<Instant>,
-    known: bool,
-}
-
-/// The launcher is asked this often.
-const ABSENCE_PERIOD: Duration = Duration::from_millis(100);
-
-impl Absence {
-    /// Whether some processes of the job were ended while the others go on.
-    fn is_certain(&mut self, job: &Mutex<Job>) -> bool {
-        let now = Instant::now();
-        let next = *self.next.get_or_insert(now + ABSENCE_PERIOD);
-        if !self.known && now >= next {
-            self.next = Some(now + ABSENCE_PERIOD);
-            self.known = job.lock().unwrap_or_else(PoisonError::into_inner).lacks_processes();
-        }
-        self.known
-    }
-}
-
-/// Looks of a wait before it takes to patience, where there is a core for each process.
-const LOOKS: u32 = 1000;
 
 /// What a problem of the engine is called here.
 pub(crate) fn error_of(problem: Problem) -> Error {

@@ -1,0 +1,198 @@
+//! From joining the job to leaving it (chapter 11 of the MPI standard).
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base::{Error, ErrorClass, Result};
+use launch::Job;
+
+use super::waiting::LOOKS;
+use super::{Process, Started, ThreadLevel};
+use crate::collective;
+use crate::communicator::Contexts;
+use crate::group::Group;
+
+impl Process {
+    /// `MPI_Init_thread`: becomes part of the job that the environment tells of, with the world
+    /// communicator and that of this process alone. Returns what in the environment was not
+    /// understood, as sentences.
+    ///
+    /// # Errors
+    /// `Other` when called twice, or when the process cannot become part of its job.
+    pub fn initialize(&self, level: ThreadLevel) -> Result<Vec<String>> {
+        if self.is_initialized() {
+            return Err(Error::new(ErrorClass::Other, "MPI is initialized already"));
+        }
+        let complaints = self.join()?;
+        self.raise_level(level);
+        self.world_level.set(level);
+        let started = self.started();
+        started.world.get_or_init(|| self.create_world(started.size, started.crowded));
+        started.alone.get_or_init(|| self.create_alone());
+        Ok(complaints)
+    }
+
+    /// Becomes part of the job that the environment tells of, unless it is already. Returns what in
+    /// the environment was not understood, as sentences.
+    pub(crate) fn join(&self) -> Result<Vec<String>> {
+        if self.is_joined() {
+            return Ok(Vec::new());
+        }
+        let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
+        let (configuration, complaints) = self.configured(|read| read.clone());
+        let runtime::Started { runtime, job, rank, size, crowded } =
+            runtime::start(configuration, &self.instruments).map_err(other)?;
+        let started = Started {
+            doorbell: runtime.doorbell(),
+            runtime: RefCell::new(runtime),
+            job,
+            rank,
+            size,
+            crowded,
+            looks: if crowded { 2 } else { LOOKS },
+            contexts: Rc::new(Contexts::new(rank)),
+            world: OnceCell::new(),
+            alone: OnceCell::new(),
+            everybody: OnceCell::new(),
+        };
+        let fresh = self.started.set(started).is_ok();
+        debug_assert!(fresh, "checked above");
+        Ok(complaints)
+    }
+
+    /// Whether it is part of its job: since [`initialize`](Self::initialize) or the first session.
+    #[inline]
+    pub fn is_joined(&self) -> bool {
+        self.started.get().is_some()
+    }
+
+    /// From now on threads may call as this level allows.
+    pub(crate) fn raise_level(&self, level: ThreadLevel) {
+        self.level.set(self.level.get().max(level));
+    }
+
+    /// Whether [`initialize`](Self::initialize) was called, also after the end.
+    #[inline]
+    pub fn is_initialized(&self) -> bool {
+        self.started.get().is_some_and(|started| started.world.get().is_some())
+    }
+
+    /// Whether [`finalize`](Self::finalize) was called.
+    #[inline]
+    pub fn is_finalized(&self) -> bool {
+        self.finalized.get()
+    }
+
+    /// `MPI_Finalize`: waits until all that was sent has left and all processes are here, and takes
+    /// leave of the launcher, unless a session is still there.
+    ///
+    /// # Errors
+    /// `Other` if the launcher is gone.
+    pub fn finalize(&self) -> Result<()> {
+        let started = self.started();
+        self.wait_until(&mut |process| process.is_settled());
+        let barrier = self.begin(collective::barrier(self.world()));
+        let mut absence = Absence::default();
+        // Those that an error has ended will not come; then the launcher's barrier must do.
+        self.wait_until(&mut |process| {
+            process.is_ready(&barrier) || absence.is_certain(&started.job)
+        });
+        // What the barrier itself left behind must get out too, before the memory goes.
+        self.wait_until(&mut |process| {
+            !process.runtime().has_work() || absence.is_certain(&started.job)
+        });
+        self.finalized.set(true);
+        if self.left.get() {
+            return Ok(());
+        }
+        if started.size > 1 {
+            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
+            job.barrier().map_err(gone)?;
+        }
+        if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
+    }
+
+    /// Takes leave of the launcher. What a session needs that begins after that is still there.
+    pub(crate) fn leave(&self) -> Result<()> {
+        if self.left.replace(true) {
+            return Ok(());
+        }
+        let mut job = self.started().job.lock().unwrap_or_else(PoisonError::into_inner);
+        job.finalize().map_err(gone)
+    }
+
+    /// Whether nothing is underway that others rely on.
+    fn is_settled(&self) -> bool {
+        let ended = !self.underway.borrow().iter().any(|operation| operation.must_end());
+        ended && !self.runtime().has_work()
+    }
+
+    /// Waits until what was sent has left. What is left to say to processes that have ended is
+    /// given up after a while: without a world nobody waits for all.
+    pub(crate) fn settle_before_leaving(&self) {
+        let mut last_activity = Instant::now();
+        self.wait_until(&mut |process| {
+            if process.progress() {
+                last_activity = Instant::now();
+            }
+            process.is_settled() || last_activity.elapsed() > SETTLING_MAX
+        });
+    }
+
+    /// Ends the whole job with an exit code; the person has been told why.
+    pub fn abort(&self, code: i32) -> ! {
+        if let Some(started) = self.started.get() {
+            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
+            job.abort(code);
+        }
+        std::process::exit(code)
+    }
+
+    /// Ends the processes of a group, or this one alone, with an exit code, if the launcher can do
+    /// that, else the whole job; the person has been told why.
+    pub fn abort_group(&self, group: Option<&Group>, code: i32) -> ! {
+        if let Some(started) = self.started.get()
+            && group.map_or(1, Group::size) < started.size
+        {
+            let mut ranks = vec![started.rank];
+            ranks.extend(group.into_iter().flat_map(Group::gates).map(|gate| gate.0));
+            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
+            job.abort_some(&ranks, code);
+            std::process::exit(code)
+        }
+        self.abort(code)
+    }
+}
+
+/// How long without any activity a process waits for the last of what it sent before it leaves.
+const SETTLING_MAX: Duration = Duration::from_secs(1);
+
+fn gone(error: launch::JoinError) -> Error {
+    Error::new(ErrorClass::Other, error.to_string())
+}
+
+/// What a process at its end knows of others that perhaps will not come.
+#[derive(Default)]
+struct Absence {
+    /// When the launcher is asked next.
+    next: Option<Instant>,
+    known: bool,
+}
+
+/// The launcher is asked this often.
+const ABSENCE_PERIOD: Duration = Duration::from_millis(100);
+
+impl Absence {
+    /// Whether some processes of the job were ended while the others go on.
+    fn is_certain(&mut self, job: &Mutex<Job>) -> bool {
+        let now = Instant::now();
+        let next = *self.next.get_or_insert(now + ABSENCE_PERIOD);
+        if !self.known && now >= next {
+            self.next = Some(now + ABSENCE_PERIOD);
+            self.known = job.lock().unwrap_or_else(PoisonError::into_inner).lacks_processes();
+        }
+        self.known
+    }
+}

@@ -1,0 +1,167 @@
+//! Progress, and waiting for it.
+
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use engine::{Outcome, RequestId};
+use runtime::waiting::{Patience, SLEEP_MAX, Stage};
+
+use super::{Advance, Process, ThreadLevel};
+
+impl Process {
+    /// From now on each round of progress advances an operation, until it says that it needs no
+    /// more steps.
+    pub(crate) fn keep_advancing(&self, operation: Rc<dyn Advance>) {
+        self.underway.borrow_mut().push(operation);
+    }
+
+    /// Advances all operations that take steps of their own; whether one of them came to its end.
+    #[cold]
+    fn advance_underway(&self) -> bool {
+        let mut ended = false;
+        let mut index = 0;
+        loop {
+            // Nothing is borrowed while an operation advances: it may begin or complete others.
+            let Some(operation) = self.underway.borrow().get(index).cloned() else { break };
+            if operation.advance(self) {
+                let mut underway = self.underway.borrow_mut();
+                underway.retain(|other| !Rc::ptr_eq(other, &operation));
+                ended = true;
+            } else {
+                index += 1;
+            }
+        }
+        ended
+    }
+
+    /// Whether more must be advanced in each round of progress than the engine.
+    #[inline]
+    fn has_more_to_advance(&self) -> bool {
+        !self.underway.borrow().is_empty() || !self.windows.borrow().is_empty()
+    }
+
+    /// Makes one round of progress; returns whether there was anything to do.
+    #[inline]
+    pub fn progress(&self) -> bool {
+        let mut active = self.runtime().progress();
+        if !self.underway.borrow().is_empty() {
+            active |= self.advance_underway();
+        }
+        if !self.windows.borrow().is_empty() {
+            active |= self.serve_windows();
+        }
+        if active {
+            self.wake_other_threads();
+        }
+        active
+    }
+
+    /// Waits for a request of the engine and takes its outcome.
+    #[inline]
+    pub(crate) fn wait_for(&self, id: RequestId) -> Outcome {
+        if self.level.get() != ThreadLevel::Multiple && !self.has_more_to_advance() {
+            // What is awaited is often here, or comes at once: look without letting go.
+            let mut runtime = self.runtime();
+            for _ in 0..self.started().looks {
+                if let Some(outcome) = runtime.take(id) {
+                    return outcome;
+                }
+                runtime.progress();
+            }
+        }
+        self.wait_until(&mut |process| process.is_complete(id));
+        self.runtime().take(id).expect("the request is complete")
+    }
+
+    /// Makes progress until `done`, which is asked after each round.
+    #[inline]
+    pub fn wait_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
+        if done(self) {
+            return;
+        }
+        let mut patience = Patience::new(self.started().crowded);
+        loop {
+            let active = self.progress();
+            if done(self) {
+                break;
+            }
+            if active {
+                patience.renew();
+            } else {
+                self.pass(&mut patience);
+            }
+        }
+    }
+
+    /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
+    /// process looks again after a short sleep at most.
+    pub(crate) fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
+        let mut patience = Patience::new(self.started().crowded);
+        while !done(self) {
+            if self.progress() {
+                patience.renew();
+                continue;
+            }
+            let mut stage = Stage::Spin;
+            self.lock.without(|| {
+                stage = patience.pass();
+                if stage == Stage::Sleep {
+                    thread::sleep(POLL_SLEEP);
+                }
+            });
+        }
+    }
+
+    /// Lets time pass until there may be something to do.
+    #[inline]
+    fn pass(&self, patience: &mut Patience) {
+        if self.level.get() == ThreadLevel::Multiple {
+            let mut stage = Stage::Spin;
+            self.lock.without(|| stage = patience.pass());
+            if stage == Stage::Sleep {
+                self.sleep();
+            }
+        } else if patience.pass() == Stage::Sleep {
+            self.sleep();
+        }
+    }
+
+    #[cold]
+    fn sleep(&self) {
+        let Some(doorbell) = self.started().doorbell.clone() else { return };
+        let ticket = doorbell.arm();
+        // What arrived before the bell was armed did not ring it; and nobody rings when a rail
+        // has room again.
+        if self.progress() || self.runtime().has_work() {
+            thread::yield_now();
+            return;
+        }
+        let since = Instant::now();
+        self.lock.without(|| doorbell.wait(ticket, SLEEP_MAX));
+        let slept = since.elapsed();
+        self.instruments.runtime.note_sleep(slept);
+        self.instruments.journal.note_sleep(slept);
+    }
+
+    /// Another thread may sleep whose request was completed by this one.
+    #[inline]
+    pub(crate) fn wake_other_threads(&self) {
+        if self.level.get() == ThreadLevel::Multiple {
+            self.ring_doorbell();
+        }
+    }
+
+    #[cold]
+    fn ring_doorbell(&self) {
+        if let Some(doorbell) = &self.started().doorbell {
+            doorbell.ring();
+        }
+    }
+}
+
+/// The longest time between two looks at what nobody rings for.
+const POLL_SLEEP: Duration = Duration::from_micros(100);
+
+/// Looks of a wait before it takes to patience, where there is a core for each process.
+pub(super) const LOOKS: u32 = 1000;
