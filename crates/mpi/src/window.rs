@@ -16,6 +16,8 @@ mod place;
 mod runs;
 mod service;
 mod synchronization;
+#[cfg(test)]
+mod tests;
 mod traffic;
 
 use std::cell::{Cell, RefCell};

@@ -53,7 +53,7 @@ pub struct Access {
 
 /// Accumulated data is combined in pieces of at most so many bytes, for which the target needs
 /// memory of its own.
-const ACCUMULATED_BYTES_MAX: usize = 256 << 10;
+pub(super) const ACCUMULATED_BYTES_MAX: usize = 256 << 10;
 
 /// Where buffers are not contiguous, pieces of data are gathered with at most so many bytes.
 const GATHERED_BYTES_MAX: usize = 1 << 20;

@@ -10,7 +10,7 @@ use super::message::room;
 const SMALL_BYTES: usize = 64;
 
 /// No predefined datatype has longer elements, in bytes.
-const ELEMENT_BYTES_MAX: usize = 32;
+pub(super) const ELEMENT_BYTES_MAX: usize = 32;
 
 /// Reads or writes the target's part as `access` says.
 pub(super) fn apply(access: &Access, part: &Buffer) {

@@ -49,7 +49,7 @@ pub(super) enum Kind {
     Complete,
 }
 
-const KINDS: [Kind; 9] = [
+pub(super) const KINDS: [Kind; 9] = [
     Kind::Put,
     Kind::Get,
     Kind::Accumulate,

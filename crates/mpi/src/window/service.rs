@@ -9,6 +9,7 @@ use datatype::reduction::{self, Operator};
 use engine::RequestId;
 use memory::Buffer;
 
+use super::access::ACCUMULATED_BYTES_MAX;
 use super::exposed::Exposed;
 use super::locks::{Asking, LockQueue, SharedLock};
 use super::message::{
@@ -57,6 +58,8 @@ struct Change {
     operator: Operator,
     element: Predefined,
     reply: i32,
+    /// Bytes of data that the origin gives.
+    given: usize,
     place: Buffer,
 }
 
@@ -195,7 +198,7 @@ impl Window {
         let malformed = || (Refusal::Malformed, reply);
         let runs = Runs::new(runs).ok_or_else(malformed)?;
         let length = runs.len();
-        let wanted = match kind {
+        let given = match kind {
             Kind::Get => 0,
             Kind::Fetch if operator == Operator::NoOperation => 0,
             Kind::Swap => 2 * length,
@@ -204,11 +207,18 @@ impl Window {
         let combines = matches!(kind, Kind::Accumulate | Kind::Fetch);
         let possible = !combines
             || (reduction::supports(operator, element) && length.is_multiple_of(element.size()));
-        if !possible || (!apart && data.len() != wanted) || (apart && wanted == 0) {
+        // These take memory of our own.
+        let length_max = match kind {
+            Kind::Put | Kind::Get => usize::MAX,
+            Kind::Swap => direct::ELEMENT_BYTES_MAX,
+            _ => ACCUMULATED_BYTES_MAX,
+        };
+        let fits = if apart { given > 0 } else { data.len() == given };
+        if !possible || !fits || length > length_max {
             return Err(malformed());
         }
         let place = self.memory.resolve(self.rank(), runs).map_err(refused)?;
-        Ok(Change { kind, operator, element, reply, place })
+        Ok(Change { kind, operator, element, reply, given, place })
     }
 
     /// Begins to receive the data of a request: what is put comes straight to its place.
@@ -216,7 +226,7 @@ impl Window {
         let context = self.communicator.point_to_point_context();
         let (data, change) = match change.kind {
             Kind::Put => (change.place, None),
-            _ => (room(change.place.len()), Some(change)),
+            _ => (room(change.given), Some(change)),
         };
         let id = process.post_receive(context, origin, DATA_TAG, data.clone());
         Advance::Next(Step::Data { id, change, data })
@@ -231,7 +241,7 @@ impl Window {
     }
 
     fn change(&self, process: &Process, origin: u32, change: &Change, data: &Buffer) {
-        let Change { kind, operator, element, reply, place } = change;
+        let Change { kind, operator, element, reply, place, .. } = change;
         match kind {
             Kind::Put => {
                 data.copy_to(place);

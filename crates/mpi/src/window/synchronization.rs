@@ -275,7 +275,13 @@ impl Process {
     }
 
     /// Asks all the targets, and waits for all the answers.
-    fn ask_all(&self, window: &Window, kind: Kind, targets: &[u32], exclusive: bool) -> Result<()> {
+    pub(super) fn ask_all(
+        &self,
+        window: &Window,
+        kind: Kind,
+        targets: &[u32],
+        exclusive: bool,
+    ) -> Result<()> {
         let ask = |target: &u32| self.ask(window, *target, kind, exclusive);
         let questions: Vec<Question> = targets.iter().map(ask).collect();
         let mut outcome = Ok(());
