@@ -51,7 +51,7 @@ pub struct Process {
     /// Where [`Process::elapsed_seconds`] begins.
     origin: Instant,
     /// What is set, read from the environment when it is first asked for.
-    configuration: Mutex<Option<Read>>,
+    configuration: parking_lot::Mutex<Option<Read>>,
     instruments: Instruments,
 }
 
@@ -111,7 +111,7 @@ impl Default for Process {
             underway: RefCell::default(),
             windows: RefCell::default(),
             origin: Instant::now(),
-            configuration: Mutex::new(None),
+            configuration: parking_lot::Mutex::new(None),
             instruments: Instruments::default(),
         }
     }
@@ -150,7 +150,7 @@ impl Process {
     }
 
     fn configured<T>(&self, look: impl FnOnce(&mut Read) -> T) -> T {
-        let mut read = self.configuration.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.configuration.lock();
         look(read.get_or_insert_with(Configuration::read))
     }
 

@@ -13,8 +13,8 @@ mod performance;
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use runtime::instruments::{Audience, Instruments};
 
 use crate::arguments::Out;
@@ -66,7 +66,7 @@ impl Tools {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base::ContextId;
 use engine::{Incoming, Observer};
+use parking_lot::Mutex;
 
 use super::{Audience, Category};
 
@@ -148,7 +148,7 @@ impl Journal {
         if self.watched.load(Ordering::Relaxed) & 1 << kind.index() == 0 {
             return;
         }
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         if pending.len() >= PENDING_MAX {
             self.dropped[kind.index()].fetch_add(1, Ordering::Relaxed);
             return;
@@ -165,7 +165,7 @@ impl Journal {
 
     /// The oldest event that was not told yet.
     pub fn take(&self) -> Option<Occurrence> {
-        self.pending().pop_front()
+        self.pending.lock().pop_front()
     }
 
     /// How many events of a kind were dropped since the last call.
@@ -181,10 +181,6 @@ impl Journal {
     /// Notes that the process has slept.
     pub fn note_sleep(&self, duration: Duration) {
         self.note(Kind::Slept, &[duration.as_nanos() as i64]);
-    }
-
-    fn pending(&self) -> MutexGuard<'_, VecDeque<Occurrence>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
