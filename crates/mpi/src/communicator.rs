@@ -6,6 +6,7 @@ mod creation;
 mod duplication;
 mod from_group;
 mod inter;
+mod kinds;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
@@ -19,6 +20,7 @@ use crate::buffered::BufferPlace;
 use crate::collective::cache::CollectiveCache;
 use crate::error_handler::ErrorHandler;
 use crate::group::{Group, GroupComparison};
+use crate::hints::Hints;
 use crate::info::Info;
 use crate::partitioned::PartitionedSpaces;
 use crate::session::Session;
@@ -26,9 +28,9 @@ use crate::topology::{Surroundings, Topology};
 
 pub(crate) use context::Purpose;
 pub use context::{ContextBlock, Contexts};
-pub use creation::SplitKind;
 pub use from_group::{Agreed, TwoGroups};
 pub use inter::Bridge;
+pub use kinds::{Part, SplitKind};
 
 /// A communicator, as one of its processes sees it.
 ///
@@ -52,7 +54,7 @@ pub struct Communicator {
     contexts: Rc<Contexts>,
     name: RefCell<Box<[u8]>>,
     error_handler: RefCell<Rc<ErrorHandler>>,
-    hints: RefCell<Rc<Info>>,
+    hints: Hints,
     /// The session that it comes from, and where a buffer of its own is attached.
     session: Option<Rc<Session>>,
     buffer: OnceCell<Rc<BufferPlace>>,
@@ -125,7 +127,7 @@ impl Communicator {
             contexts: parts.contexts,
             name: RefCell::default(),
             error_handler: RefCell::new(parts.error_handler),
-            hints: RefCell::new(Info::new()),
+            hints: Hints::of_communicator(),
             session: parts.session,
             buffer: OnceCell::new(),
             attributes: parts.attributes,
@@ -238,14 +240,14 @@ impl Communicator {
         drop(old);
     }
 
-    /// A copy of the hints that were given.
+    /// All hints that hold, given or by default.
     pub fn info(&self) -> Rc<Info> {
-        self.hints.borrow().duplicate()
+        self.hints.info()
     }
 
-    /// Replaces the hints.
+    /// Adds hints, or changes them.
     pub fn set_info(&self, info: &Info) {
-        *self.hints.borrow_mut() = info.duplicate();
+        self.hints.add(info);
     }
 
     /// The session that it comes from, if it does.

@@ -153,6 +153,18 @@ impl Info {
         })
     }
 
+    /// Takes over those keys of `other`, with their values, that `accepts` lets in.
+    pub(crate) fn take_over(&self, other: &Self, accepts: impl Fn(&[u8], &[u8]) -> bool) {
+        let others = other.entries.borrow().clone();
+        let mut entries = self.entries.borrow_mut();
+        for new in others.into_iter().filter(|entry| accepts(&entry.key, &entry.value)) {
+            match entries.iter_mut().find(|entry| entry.key == new.key) {
+                Some(entry) => entry.value = new.value,
+                None => entries.push(new),
+            }
+        }
+    }
+
     /// A copy with the same keys and values in the same order.
     pub fn duplicate(&self) -> Rc<Self> {
         Rc::new(Self { entries: self.entries.clone() })

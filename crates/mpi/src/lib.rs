@@ -13,6 +13,7 @@ pub mod collective;
 pub mod communicator;
 pub mod error_handler;
 pub mod group;
+mod hints;
 pub mod info;
 pub mod operation;
 mod partitioned;

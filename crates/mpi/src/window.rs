@@ -32,6 +32,7 @@ use crate::attribute::Attributes;
 use crate::communicator::Communicator;
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
+use crate::hints::Hints;
 use crate::info::Info;
 use epoch::Epochs;
 use exposed::Exposed;
@@ -60,7 +61,7 @@ pub struct Window {
     started: Cell<bool>,
     name: RefCell<Box<[u8]>>,
     error_handler: RefCell<Rc<ErrorHandler>>,
-    hints: RefCell<Rc<Info>>,
+    hints: Hints,
     attributes: Attributes,
 }
 
@@ -105,7 +106,7 @@ impl Window {
             started: Cell::new(false),
             name: RefCell::default(),
             error_handler: RefCell::new(Rc::new(ErrorHandler::Fatal)),
-            hints: RefCell::new(Info::new()),
+            hints: Hints::of_window(),
             attributes: Attributes::default(),
         }
     }
@@ -232,14 +233,14 @@ impl Window {
         drop(old);
     }
 
-    /// A copy of the hints that were given.
+    /// All hints that hold, given or by default.
     pub fn info(&self) -> Rc<Info> {
-        self.hints.borrow().duplicate()
+        self.hints.info()
     }
 
-    /// Replaces the hints.
+    /// Adds hints, or changes them.
     pub fn set_info(&self, info: &Info) {
-        *self.hints.borrow_mut() = info.duplicate();
+        self.hints.add(info);
     }
 
     /// The attributes that the program stored on it.

@@ -50,7 +50,7 @@ fn every_way_of_creation_works_for_one_process() {
     assert_eq!(world.compare(&copy), CommunicatorComparison::Congruent);
     assert_eq!(world.compare(world), CommunicatorComparison::Identical);
     assert!(matches!(*copy.error_handler(), ErrorHandler::Return));
-    assert!(copy.name().is_empty() && copy.info().key_count() == 0);
+    assert!(copy.name().is_empty() && copy.info().hint(b"key").is_none());
     let copy = process.duplicate_communicator_with_info(world, 0, &info).unwrap();
     assert_eq!(copy.info().hint(b"key").as_deref(), Some(&b"value"[..]));
 
@@ -66,10 +66,10 @@ fn every_way_of_creation_works_for_one_process() {
     assert!(process.split_communicator(world, Some(3), -1).unwrap().is_some());
     assert!(process.split_communicator(world, None, 0).unwrap().is_none());
     let shared = SplitKind::SharedMemory;
-    let shared = process.split_communicator_by_kind(world, shared, 0, Some(&info)).unwrap();
-    assert_eq!(shared.unwrap().info().key_count(), 1);
+    let shared = process.split_communicator_by_kind(world, shared, 0, Some(&info)).unwrap().0;
+    assert!(shared.unwrap().info().hint(b"key").is_some());
     let none = SplitKind::None;
-    assert!(process.split_communicator_by_kind(world, none, 0, None).unwrap().is_none());
+    assert!(process.split_communicator_by_kind(world, none, 0, None).unwrap().0.is_none());
     process.finalize().unwrap();
 }
 

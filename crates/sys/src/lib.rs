@@ -9,6 +9,7 @@ pub mod futex;
 pub mod mapping;
 pub mod membarrier;
 pub mod process;
+pub mod resources;
 
 use std::io;
 

@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 use mpi::Communicator;
-use mpi::communicator::{Bridge, CommunicatorComparison, Remote, SplitKind};
+use mpi::communicator::{Bridge, CommunicatorComparison, Part, Remote, SplitKind};
 use mpi::group::Group;
 use mpi::info::Info;
+use mpi::session::ProcessSet;
 
 use crate::arguments::{KnownCommunicator, Out, OutText, invalid};
 use crate::c::{self, Comm, Request};
@@ -117,19 +118,19 @@ pub fn comm_split_type(
     info: Option<Rc<Info>>,
     newcomm: Out<Comm>,
 ) -> Outcome<()> {
-    let resource = info.as_ref().and_then(|info| info.hint(b"mpi_hw_resource_type"));
+    let hint = |key: &[u8]| info.as_ref().and_then(|info| info.hint(key));
     let kind = match split_type {
+        MPI_UNDEFINED => SplitKind::None,
         MPI_COMM_TYPE_SHARED => SplitKind::SharedMemory,
-        MPI_COMM_TYPE_HW_GUIDED | MPI_COMM_TYPE_RESOURCE_GUIDED
-            if resource.as_deref() == Some(b"mpi_shared_memory") =>
-        {
-            SplitKind::SharedMemory
+        MPI_COMM_TYPE_HW_UNGUIDED => SplitKind::LargestPart,
+        MPI_COMM_TYPE_HW_GUIDED => kind_of_resource(hint(RESOURCE_TYPE).as_deref()),
+        MPI_COMM_TYPE_RESOURCE_GUIDED => {
+            let (resource, set) = (hint(RESOURCE_TYPE), hint(b"mpi_pset_name"));
+            match set.and_then(|set| ProcessSet::named(&set).ok()) {
+                Some(set) if resource.is_none() => SplitKind::Set(set),
+                _ => kind_of_resource(resource.as_deref()),
+            }
         }
-        // Other parts of the machine cannot be told apart, which is answered by MPI_COMM_NULL.
-        MPI_COMM_TYPE_HW_GUIDED
-        | MPI_COMM_TYPE_RESOURCE_GUIDED
-        | MPI_COMM_TYPE_HW_UNGUIDED
-        | MPI_UNDEFINED => SplitKind::None,
         _ => {
             let detail =
                 format!("is {split_type}, which is none of MPI_COMM_TYPE_SHARED and its kin");
@@ -137,8 +138,23 @@ pub fn comm_split_type(
         }
     };
     let process = &call.library.process;
-    let made = process.split_communicator_by_kind(&comm, kind, key, info.as_deref())?;
+    let (made, part) = process.split_communicator_by_kind(&comm, kind, key, info.as_deref())?;
+    if let (Some(_), Some(part), Some(info)) = (&made, part, &info) {
+        info.set(RESOURCE_TYPE, part.name().as_bytes(), infos::LIMITS)?;
+    }
     hand_out(call, made, newcomm)
+}
+
+/// The info key for the kind of part of the machine.
+const RESOURCE_TYPE: &[u8] = b"mpi_hw_resource_type";
+
+/// A kind that is not known, or none, is answered by `MPI_COMM_NULL`.
+fn kind_of_resource(name: Option<&[u8]>) -> SplitKind {
+    match name {
+        Some(b"mpi_shared_memory") => SplitKind::SharedMemory,
+        Some(name) => Part::named(name).map_or(SplitKind::None, SplitKind::Part),
+        None => SplitKind::None,
+    }
 }
 
 pub fn comm_free(call: &Call, comm: Out<Comm>) -> Outcome<()> {

@@ -9,6 +9,7 @@ use std::slice;
 
 use base::ErrorClass;
 use datatype::Predefined;
+use mpi::communicator::Part;
 use mpi::info::Info;
 
 use crate::arguments::{Out, null};
@@ -249,10 +250,14 @@ pub fn free_mem(_call: &Call, base: *mut c_void) -> Outcome<()> {
 }
 
 pub fn get_hw_resource_info(call: &Call, hw_info: Out<c::Info>) -> Outcome<()> {
-    // The one kind of resource that MPI_Comm_split_type can tell apart; all of a job's processes
-    // are inside one.
+    // The kinds of resources that MPI_Comm_split_type can tell apart, and whether this process is
+    // restricted to one; all of a job's processes are inside one shared memory.
     let told = Info::new();
     told.set(b"mpi_shared_memory", b"true", infos::LIMITS)?;
+    for part in Part::all() {
+        let restricts: &[u8] = if part.restricts() { b"true" } else { b"false" };
+        told.set(part.name().as_bytes(), restricts, infos::LIMITS)?;
+    }
     hw_info.set(call.library.infos.insert(told));
     Ok(())
 }

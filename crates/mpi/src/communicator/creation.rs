@@ -15,19 +15,7 @@ use crate::attribute::{Attributes, ObjectName};
 use crate::collective::{self, Link};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
-use crate::info::Info;
 use crate::session::Session;
-
-/// What [`Process::split_communicator_by_kind`] puts together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SplitKind {
-    /// Processes that can share memory (`MPI_COMM_TYPE_SHARED`, or `MPI_COMM_TYPE_RESOURCE_GUIDED`
-    /// and its kin with the resource "mpi_shared_memory").
-    SharedMemory,
-    /// Nothing: the process takes part, and gets no communicator (`MPI_UNDEFINED`, or a kind of
-    /// resource that we cannot tell apart).
-    None,
-}
 
 impl Process {
     /// The communicator of all `size` processes of the job; `crowded` tells whether they outnumber
@@ -126,29 +114,6 @@ impl Process {
         let remote = remote.map(|(remote, _)| remote);
         let block = block.checked()?;
         Ok(Some(self.derive(communicator, block, group, remote, Attributes::default())))
-    }
-
-    /// `MPI_Comm_split_type`. All processes of a job are on one machine, so those that ask for
-    /// shared memory all come together.
-    ///
-    /// # Errors
-    /// As for [`Process::split_communicator`].
-    pub fn split_communicator_by_kind(
-        &self,
-        communicator: &Rc<Communicator>,
-        kind: SplitKind,
-        key: i32,
-        info: Option<&Info>,
-    ) -> Result<Option<Rc<Communicator>>> {
-        let color = match kind {
-            SplitKind::SharedMemory => Some(0),
-            SplitKind::None => None,
-        };
-        let created = self.split_communicator(communicator, color, key)?;
-        if let (Some(created), Some(info)) = (&created, info) {
-            created.set_info(info);
-        }
-        Ok(created)
     }
 
     /// `MPI_Comm_free`: calls the delete functions of the attributes. The caller then drops its

@@ -1,0 +1,193 @@
+//! Splitting by where processes run (`MPI_Comm_split_type`, section 7.4.2 of the MPI standard).
+
+use std::rc::Rc;
+
+use base::Result;
+use sys::cores;
+use sys::resources::Resource;
+
+use super::Communicator;
+use super::duplication::packed;
+use crate::Process;
+use crate::collective;
+use crate::info::Info;
+use crate::session::ProcessSet;
+
+/// What [`Process::split_communicator_by_kind`] puts together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitKind {
+    /// Processes that can share memory (`MPI_COMM_TYPE_SHARED`), which are all of a job.
+    SharedMemory,
+    /// Processes that are restricted to the same part of this kind.
+    Part(Part),
+    /// Processes that are in a process set.
+    Set(ProcessSet),
+    /// Processes that are restricted to the same part, of the largest kind by which they differ
+    /// (`MPI_COMM_TYPE_HW_UNGUIDED`).
+    LargestPart,
+    /// Nothing: the process takes part, and gets no communicator (`MPI_UNDEFINED`, or a kind that
+    /// we do not know).
+    None,
+}
+
+/// A kind of part of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part(Resource);
+
+impl Part {
+    /// All kinds, from large to small.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Resource::ALL.into_iter().map(Self)
+    }
+
+    /// Its name, which hwloc's programs use too (section 11.8 of the standard).
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Resource::NumaNode => "hwloc://NUMANode",
+            Resource::Package => "hwloc://Package",
+            Resource::L3Cache => "hwloc://L3Cache",
+            Resource::Core => "hwloc://Core",
+            Resource::HardwareThread => "hwloc://PU",
+        }
+    }
+
+    /// The kind with a name, if there is one.
+    pub fn named(name: &[u8]) -> Option<Self> {
+        Self::all().find(|part| part.name().as_bytes() == name)
+    }
+
+    /// Whether this process is restricted to one part of this kind, by its affinity mask as it is
+    /// now.
+    pub fn restricts(self) -> bool {
+        self.instance(&cores::allowed()).is_some()
+    }
+
+    /// The number of the part that holds all the cores.
+    fn instance(self, cores: &[usize]) -> Option<i32> {
+        self.0.instance(cores).and_then(|instance| i32::try_from(instance).ok())
+    }
+}
+
+/// Where a process is, for the others: the number of its part of each kind.
+type Place = [Option<i32>; Resource::ALL.len()];
+
+impl Process {
+    /// `MPI_Comm_split_type`. Returns also by which kind of part a split into the largest ones was
+    /// made. An intercommunicator has no largest ones.
+    ///
+    /// # Errors
+    /// As for [`Process::split_communicator`].
+    pub fn split_communicator_by_kind(
+        &self,
+        communicator: &Rc<Communicator>,
+        kind: SplitKind,
+        key: i32,
+        info: Option<&Info>,
+    ) -> Result<(Option<Rc<Communicator>>, Option<Part>)> {
+        let cores = cores::allowed();
+        let largest = self.largest_parts(communicator, kind, &cores)?;
+        let color = match kind {
+            SplitKind::SharedMemory | SplitKind::Set(ProcessSet::World) => Some(0),
+            SplitKind::Set(ProcessSet::Myself) => i32::try_from(self.rank()).ok(),
+            SplitKind::Part(part) => part.instance(&cores),
+            SplitKind::LargestPart => largest.and_then(|part| part.instance(&cores)),
+            SplitKind::None => None,
+        };
+        let created = self.split_communicator(communicator, color, key)?;
+        if let (Some(created), Some(info)) = (&created, info) {
+            created.set_info(info);
+        }
+        Ok((created, largest))
+    }
+
+    /// The kind of part by which the processes differ that ask for a split into the largest ones;
+    /// all others take part, because they do not know whether there are such.
+    fn largest_parts(
+        &self,
+        communicator: &Rc<Communicator>,
+        kind: SplitKind,
+        cores: &[usize],
+    ) -> Result<Option<Part>> {
+        if communicator.remote().is_some() {
+            return Ok(None);
+        }
+        let asks = kind == SplitKind::LargestPart;
+        let own: Option<Place> =
+            asks.then(|| Resource::ALL.map(|resource| Part(resource).instance(cores)));
+        let all = packed(communicator.size() as usize * PLACE_BYTES);
+        all.write(communicator.rank() as usize * PLACE_BYTES, &bytes_of(own));
+        self.complete(collective::allgather_packed(communicator, all.clone(), PLACE_BYTES))?;
+        if !asks {
+            return Ok(None);
+        }
+        let place_at = |at: usize| {
+            let mut bytes = [0; PLACE_BYTES];
+            all.read(at, &mut bytes);
+            place_of(bytes)
+        };
+        let places: Vec<Option<Place>> =
+            (0..all.len()).step_by(PLACE_BYTES).map(place_at).collect();
+        Ok(largest_difference(&places).map(|index| Part(Resource::ALL[index])))
+    }
+}
+
+/// The first kind of part in which some process is, but not all of them in the same one.
+fn largest_difference(places: &[Option<Place>]) -> Option<usize> {
+    (0..Resource::ALL.len()).find(|&index| {
+        let mut parts = places.iter().map(|place| place.and_then(|place| place[index]));
+        let first = parts.next().flatten();
+        parts.any(|part| part != first)
+    })
+}
+
+/// Whether the process asks, and the number of the part of each kind; negative: none.
+const PLACE_BYTES: usize = 4 + 4 * Resource::ALL.len();
+
+fn bytes_of(place: Option<Place>) -> [u8; PLACE_BYTES] {
+    let mut bytes = [0; PLACE_BYTES];
+    bytes[0] = u8::from(place.is_some());
+    let (words, _) = bytes[4..].as_chunks_mut::<4>();
+    for (word, part) in words.iter_mut().zip(place.into_iter().flatten()) {
+        *word = part.unwrap_or(-1).to_le_bytes();
+    }
+    bytes
+}
+
+fn place_of(bytes: [u8; PLACE_BYTES]) -> Option<Place> {
+    let mut place = [None; Resource::ALL.len()];
+    for (part, word) in place.iter_mut().zip(bytes[4..].as_chunks::<4>().0) {
+        *part = Some(i32::from_le_bytes(*word)).filter(|part| *part >= 0);
+    }
+    (bytes[0] != 0).then_some(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_whole() {
+        let place = Some([Some(0), None, Some(7), Some(i32::MAX), None]);
+        assert_eq!(place_of(bytes_of(place)), place);
+        assert_eq!(place_of(bytes_of(None)), None);
+    }
+
+    #[test]
+    fn the_largest_difference_is_one_that_separates() {
+        let at = |node, core| Some([Some(node), Some(node), None, core, core]);
+        assert_eq!(largest_difference(&[at(0, Some(0)), at(1, Some(2))]), Some(0));
+        assert_eq!(largest_difference(&[at(0, Some(0)), at(0, Some(2))]), Some(3));
+        assert_eq!(largest_difference(&[at(0, Some(0)), at(0, None)]), Some(3));
+        assert_eq!(largest_difference(&[at(0, None), at(0, None)]), None);
+        assert_eq!(largest_difference(&[at(0, Some(1))]), None);
+        assert_eq!(largest_difference(&[None, at(0, None)]), Some(0));
+    }
+
+    #[test]
+    fn parts_have_names() {
+        for part in Part::all() {
+            assert_eq!(Part::named(part.name().as_bytes()), Some(part));
+        }
+        assert_eq!(Part::named(b"hwloc://Moon"), None);
+    }
+}

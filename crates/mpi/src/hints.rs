@@ -1,0 +1,154 @@
+//! Hints of communicators and windows: what the program asserts of its use of them, and what holds
+//! where it says nothing (sections 7.4.4 and 12.2.1 of the MPI standard).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::info::{Info, InfoLimits};
+
+/// The hints of one object.
+#[derive(Debug)]
+pub struct Hints {
+    reserved: &'static [Reserved],
+    given: RefCell<Rc<Info>>,
+}
+
+/// A key that the standard reserves.
+#[derive(Debug)]
+struct Reserved {
+    key: &'static str,
+    default: &'static str,
+    /// Whether a value means something; one that does not is ignored.
+    accepts: fn(&[u8]) -> bool,
+}
+
+/// The reserved keys of communicators. All assertions are true of every program that makes them, so
+/// that it is no fault to make no use of them.
+const OF_COMMUNICATORS: [Reserved; 6] = [
+    assertion("mpi_assert_no_any_tag"),
+    assertion("mpi_assert_no_any_source"),
+    assertion("mpi_assert_exact_length"),
+    assertion("mpi_assert_allow_overtaking"),
+    assertion("mpi_assert_strict_persistent_collective_ordering"),
+    MEMORY_KINDS,
+];
+
+/// The reserved keys of windows.
+const OF_WINDOWS: [Reserved; 8] = [
+    assertion("no_locks"),
+    assertion("same_size"),
+    assertion("same_disp_unit"),
+    assertion("alloc_shared_noncontig"),
+    Reserved { key: "accumulate_ops", default: "same_op_no_op", accepts: is_choice_of_operations },
+    Reserved { key: "accumulate_ordering", default: "rar,raw,war,waw", accepts: is_ordering },
+    Reserved { key: "mpi_accumulate_granularity", default: "0", accepts: is_number },
+    MEMORY_KINDS,
+];
+
+/// The kinds of memory that buffers may be in, which the program cannot change.
+const MEMORY_KINDS: Reserved =
+    Reserved { key: "mpi_memory_alloc_kinds", default: "mpi,system", accepts: |_| false };
+
+/// Info objects that only the library writes to need no limits.
+const NO_LIMITS: InfoLimits = InfoLimits { key_bytes_max: usize::MAX, value_bytes_max: usize::MAX };
+
+impl Hints {
+    /// Those of a new communicator.
+    pub fn of_communicator() -> Self {
+        Self { reserved: &OF_COMMUNICATORS, given: RefCell::default() }
+    }
+
+    /// Those of a new window.
+    pub fn of_window() -> Self {
+        Self { reserved: &OF_WINDOWS, given: RefCell::default() }
+    }
+
+    /// All that hold: reserved ones, given or by default, then others that were given.
+    pub fn info(&self) -> Rc<Info> {
+        let info = Info::new();
+        for Reserved { key, default, .. } in self.reserved {
+            let set = info.set(key.as_bytes(), default.as_bytes(), NO_LIMITS);
+            debug_assert!(set.is_ok(), "there are no limits");
+        }
+        info.take_over(&self.given.borrow(), |_, _| true);
+        info
+    }
+
+    /// Adds hints to those that were given, or changes them; reserved ones with a value that means
+    /// nothing are ignored.
+    pub fn add(&self, hints: &Info) {
+        let means_something = |key: &[u8], value: &[u8]| {
+            let reserved = self.reserved.iter().find(|reserved| reserved.key.as_bytes() == key);
+            reserved.is_none_or(|reserved| (reserved.accepts)(value))
+        };
+        self.given.borrow().take_over(hints, means_something);
+    }
+}
+
+const fn assertion(key: &'static str) -> Reserved {
+    Reserved { key, default: "false", accepts: |value| matches!(value, b"true" | b"false") }
+}
+
+fn is_choice_of_operations(value: &[u8]) -> bool {
+    matches!(value, b"same_op" | b"same_op_no_op")
+}
+
+fn is_ordering(value: &[u8]) -> bool {
+    let known = |word: &[u8]| matches!(word, b"rar" | b"raw" | b"war" | b"waw");
+    value == b"none" || value.split(|letter| *letter == b',').all(known)
+}
+
+fn is_number(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(key: &str, value: &str) -> Rc<Info> {
+        let info = Info::new();
+        info.set(key.as_bytes(), value.as_bytes(), NO_LIMITS).unwrap();
+        info
+    }
+
+    fn value(hints: &Hints, key: &str) -> Option<String> {
+        let found = hints.info().hint(key.as_bytes())?;
+        Some(String::from_utf8_lossy(&found).into_owned())
+    }
+
+    #[test]
+    fn defaults_hold_until_something_else_is_given() {
+        let hints = Hints::of_communicator();
+        let key = "mpi_assert_no_any_tag";
+        assert_eq!(value(&hints, key).as_deref(), Some("false"));
+        hints.add(&given(key, "true"));
+        hints.add(&given("color", "blue"));
+        assert_eq!(value(&hints, key).as_deref(), Some("true"));
+        assert_eq!(value(&hints, "color").as_deref(), Some("blue"));
+        assert_eq!(hints.info().key_count(), OF_COMMUNICATORS.len() + 1);
+    }
+
+    #[test]
+    fn values_without_meaning_are_ignored() {
+        let communicator = Hints::of_communicator();
+        communicator.add(&given("mpi_assert_exact_length", "maybe"));
+        communicator.add(&given("mpi_memory_alloc_kinds", "moon"));
+        assert_eq!(value(&communicator, "mpi_assert_exact_length").as_deref(), Some("false"));
+        assert_eq!(value(&communicator, "mpi_memory_alloc_kinds").as_deref(), Some("mpi,system"));
+        let window = Hints::of_window();
+        for (key, wrong, right) in [
+            ("accumulate_ordering", "rar,wrong", "war,rar"),
+            ("accumulate_ordering", "none,rar", "none"),
+            ("accumulate_ops", "all", "same_op"),
+            ("mpi_accumulate_granularity", "-1", "64"),
+            ("no_locks", "", "true"),
+        ] {
+            let before = value(&window, key);
+            window.add(&given(key, wrong));
+            assert_eq!(value(&window, key), before);
+            window.add(&given(key, right));
+            assert_eq!(value(&window, key).as_deref(), Some(right));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// Hints of communicators and windows: reserved ones have their defaults, are changed by what means
+// something, and stay as they are where the program says nothing new.
+// run: 1 2
+#include "check.h"
+
+static void expect(MPI_Info info, const char *key, const char *expected) {
+    char value[100] = "";
+    int flag = 0, room = sizeof value;
+    OK(MPI_Info_get_string(info, key, &room, value, &flag));
+    if (!expected)
+        CHECK(!flag, "%s is not set, but is %s", key, value);
+    else
+        CHECK(flag && !strcmp(value, expected), "%s is %s, expected %s", key, value, expected);
+}
+
+static MPI_Info with(const char *key, const char *value) {
+    MPI_Info info;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, key, value));
+    return info;
+}
+
+static const char *const assertions[] = {
+    "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
+    "mpi_assert_allow_overtaking", "mpi_assert_strict_persistent_collective_ordering"};
+
+static void expect_of_comm(MPI_Comm comm, const char *key, const char *value) {
+    MPI_Info info;
+    OK(MPI_Comm_get_info(comm, &info));
+    expect(info, key, value);
+    OK(MPI_Info_free(&info));
+}
+
+static void give_comm(MPI_Comm comm, const char *key, const char *value) {
+    MPI_Info info = with(key, value);
+    OK(MPI_Comm_set_info(comm, info));
+    OK(MPI_Info_free(&info));
+}
+
+static void communicators(void) {
+    MPI_Comm comm, copy;
+    MPI_Info info = with("mpi_assert_exact_length", "true");
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    for (size_t i = 0; i < sizeof assertions / sizeof *assertions; i++)
+        expect_of_comm(comm, assertions[i], "false");
+    give_comm(comm, "mpi_assert_no_any_tag", "true");
+    give_comm(comm, "mpi_assert_no_any_source", "perhaps");
+    give_comm(comm, "color", "blue");
+    expect_of_comm(comm, "mpi_assert_no_any_tag", "true");
+    expect_of_comm(comm, "mpi_assert_no_any_source", "false");
+    expect_of_comm(comm, "color", "blue");
+    give_comm(comm, "mpi_assert_no_any_tag", "false");
+    expect_of_comm(comm, "mpi_assert_no_any_tag", "false");
+    // A duplicate has only what it is given.
+    OK(MPI_Comm_dup_with_info(comm, info, &copy));
+    expect_of_comm(copy, "mpi_assert_exact_length", "true");
+    expect_of_comm(copy, "color", NULL);
+    OK(MPI_Comm_free(&copy));
+    OK(MPI_Comm_dup(comm, &copy));
+    expect_of_comm(copy, "color", NULL);
+    OK(MPI_Comm_free(&copy));
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Info_free(&info));
+}
+
+static void expect_of_win(MPI_Win win, const char *key, const char *value) {
+    MPI_Info info;
+    OK(MPI_Win_get_info(win, &info));
+    expect(info, key, value);
+    OK(MPI_Info_free(&info));
+}
+
+static void give_win(MPI_Win win, const char *key, const char *value) {
+    MPI_Info info = with(key, value);
+    OK(MPI_Win_set_info(win, info));
+    OK(MPI_Info_free(&info));
+}
+
+static void windows(void) {
+    static int memory[4];
+    MPI_Info info = with("no_locks", "true");
+    MPI_Win win;
+    OK(MPI_Win_create(memory, sizeof memory, 1, info, MPI_COMM_WORLD, &win));
+    OK(MPI_Info_free(&info));
+    expect_of_win(win, "no_locks", "true");
+    expect_of_win(win, "accumulate_ordering", "rar,raw,war,waw");
+    expect_of_win(win, "accumulate_ops", "same_op_no_op");
+    expect_of_win(win, "same_size", "false");
+    give_win(win, "accumulate_ordering", "always");
+    expect_of_win(win, "accumulate_ordering", "rar,raw,war,waw");
+    give_win(win, "accumulate_ordering", "none");
+    expect_of_win(win, "accumulate_ordering", "none");
+    expect_of_win(win, "no_locks", "true");
+    OK(MPI_Win_free(&win));
+}
+
+int main(void) {
+    check_begin();
+    communicators();
+    windows();
+    return check_end();
+}
