@@ -246,8 +246,17 @@ impl Process {
     /// Whether a request may be given up now.
     ///
     /// # Errors
-    /// `Request` for a partitioned operation that is active and not complete (section 4.2.1).
+    /// `Request` for a partitioned operation that is active and not complete (section 4.2.1), and
+    /// for a collective one that is active (sections 6.12 and 6.13).
     pub fn check_free(&self, request: &Request) -> Result<()> {
+        let started = match request {
+            Request::Persistent(persistent) => persistent.active.as_ref(),
+            _ => Some(request),
+        };
+        if let Some(Request::Collective(_)) = started {
+            let what = "the request is an active collective operation: wait for it first";
+            return Err(Error::new(ErrorClass::Request, what));
+        }
         match request.partitioned() {
             Some(operation) if !operation.is_complete(self) => {
                 let what = "the request is an active partitioned operation: wait for it first";

@@ -87,6 +87,10 @@ pub fn comm_create_group(
     tag: i32,
     newcomm: Out<Comm>,
 ) -> Outcome<()> {
+    if comm.remote().is_some() {
+        let detail = "is an intercommunicator, but must have one side only";
+        return Err(Failure::argument(1, ErrorClass::Comm, detail));
+    }
     let made = call.library.process.create_communicator_of_group(&comm, &group, tag)?;
     hand_out(call, made, newcomm)
 }
