@@ -117,8 +117,46 @@ static void local(MPI_Op op) {
     CHECK(!memcmp(out, expected, sizeof(Matrix)), "MPI_Reduce_local: in op inout");
 }
 
+// Asks for the extent of the datatype that it is given, as it may not know it otherwise.
+static void add_apart(void *left, void *right, int *count, MPI_Datatype *apart) {
+    MPI_Aint lower, extent;
+    OK(MPI_Type_get_extent(*apart, &lower, &extent));
+    CHECK_EQ(extent, 2 * sizeof(int));
+    for (int i = 0; i < *count; i++) {
+        int *to = (int *)((char *)right + i * extent);
+        *to += *(int *)((char *)left + i * extent);
+    }
+}
+
+// The program frees operation and datatype while the reduction is underway, and before a persistent
+// one begins; the function still gets a datatype that it can ask.
+static void freed_early(int persistent) {
+    enum { COUNT = 5 };
+    int from[2 * COUNT] = {0}, to[2 * COUNT] = {0};
+    for (int i = 0; i < COUNT; i++) from[2 * i] = check_rank + i;
+    MPI_Datatype apart;
+    MPI_Op op;
+    MPI_Request request;
+    OK(MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &apart));
+    OK(MPI_Type_commit(&apart));
+    OK(MPI_Op_create(add_apart, 1, &op));
+    if (persistent)
+        OK(MPI_Allreduce_init(from, to, COUNT, apart, op, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+    else
+        OK(MPI_Iallreduce(from, to, COUNT, apart, op, MPI_COMM_WORLD, &request));
+    OK(MPI_Type_free(&apart));
+    OK(MPI_Op_free(&op));
+    if (persistent) OK(MPI_Start(&request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    for (int i = 0; i < COUNT; i++)
+        CHECK_EQ(to[2 * i], check_size * i + check_size * (check_size - 1) / 2);
+    if (persistent) OK(MPI_Request_free(&request));
+}
+
 int main(void) {
     check_begin();
+    freed_early(0);
+    freed_early(1);
     enum { LARGE = 5000 };
     int bytes = sizeof(Matrix) * LARGE * 8;
     MPI_Op op, op_c;

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::ErrorClass;
 use memory::Buffer;
@@ -14,6 +15,7 @@ use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_OP_NULL;
 use crate::handles::describe;
+use crate::library::library;
 
 /// `MPI_User_function`.
 type FunctionInC = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Datatype);
@@ -36,9 +38,11 @@ enum FunctionOfProgram {
 impl UserOperation {
     /// The operation for elements of one datatype: the program's function is told its handle.
     pub fn for_elements(self, datatype: &KnownDatatype) -> Rc<Operation> {
-        let (handle, extent) = (datatype.handle, datatype.extent());
+        let (datatype, extent) = (datatype.clone(), datatype.extent());
         let function: UserFunction = Rc::new(move |from: &Buffer, into: &Buffer, count: usize| {
-            self.function.apply(from.base_address(), into.base_address(), count, handle, extent);
+            with_handle(&datatype, |handle| {
+                self.function.apply(from.base_address(), into.base_address(), count, handle, extent);
+            });
         });
         Rc::new(Operation::User { function, commutative: self.commutative })
     }
@@ -47,6 +51,21 @@ impl UserOperation {
     pub fn is_commutative(&self) -> bool {
         self.commutative
     }
+}
+
+/// Lends the function of the program a handle of the datatype. The program may have freed its own
+/// since the reduction began (section 5.1.9), then it is another one for as long.
+fn with_handle(datatype: &KnownDatatype, apply: impl FnOnce(Datatype)) {
+    let library = library();
+    let own = datatype.handle;
+    let is_known =
+        datatype.predefined().is_some() || library.datatypes.with(own, |_| ()).is_some();
+    if is_known {
+        return apply(own);
+    }
+    let lent = library.datatypes.insert(Arc::clone(&datatype.object));
+    apply(lent);
+    library.datatypes.forget(lent);
 }
 
 impl FunctionOfProgram {
