@@ -32,6 +32,7 @@ step generated cargo xtask codegen --check
 step install scripts/install.sh "$PWD/build/prefix"
 step installed tests/install/run
 step programs tests/run
+step random tests/random/run
 step mpi4py tests/mpi4py/run
 step demos tests/mpi4py/demos
 for tool in address threads memory; do

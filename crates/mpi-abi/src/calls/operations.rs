@@ -41,7 +41,13 @@ impl UserOperation {
         let (datatype, extent) = (datatype.clone(), datatype.extent());
         let function: UserFunction = Rc::new(move |from: &Buffer, into: &Buffer, count: usize| {
             with_handle(&datatype, |handle| {
-                self.function.apply(from.base_address(), into.base_address(), count, handle, extent);
+                self.function.apply(
+                    from.base_address(),
+                    into.base_address(),
+                    count,
+                    handle,
+                    extent,
+                );
             });
         });
         Rc::new(Operation::User { function, commutative: self.commutative })
@@ -58,8 +64,7 @@ impl UserOperation {
 fn with_handle(datatype: &KnownDatatype, apply: impl FnOnce(Datatype)) {
     let library = library();
     let own = datatype.handle;
-    let is_known =
-        datatype.predefined().is_some() || library.datatypes.with(own, |_| ()).is_some();
+    let is_known = datatype.predefined().is_some() || library.datatypes.with(own, |_| ()).is_some();
     if is_known {
         return apply(own);
     }
