@@ -223,5 +223,5 @@ fn tell_end(call: &Call, code: c_int, reason: &str) {
         false => format!("process {} on ", std::process::id()),
     };
     let message = format!("{rank}{}: {text}. {reason}", crate::calls::environment::host_name());
-    eprintln!("combray: {message}");
+    crate::calls::environment::say(&message);
 }

@@ -151,7 +151,9 @@ pub(crate) struct Fatal {
 impl Fatal {
     /// Tells the person why, and ends the job.
     pub(crate) fn end(&self, message: &str) -> ! {
-        eprintln!("combray: rank {} (process {}): {message}", self.rank, process::id());
+        // At once, as others may end the job at the same time.
+        let line = format!("combray: rank {} (process {}): {message}\n", self.rank, process::id());
+        eprint!("{line}");
         locked(&self.job).abort(1);
         process::exit(1)
     }

@@ -82,8 +82,14 @@ fn initialize(call: &Call, level: ThreadLevel) -> Outcome<()> {
 /// Tells the person what in the environment was not understood.
 pub fn tell(complaints: &[String]) {
     for complaint in complaints {
-        eprintln!("combray: {complaint}");
+        say(complaint);
     }
+}
+
+/// Writes a line to the error output, at once: this process or its job may end any moment.
+pub fn say(message: &str) {
+    let line = format!("combray: {message}\n");
+    eprint!("{line}");
 }
 
 pub fn initialized(_call: &Call, flag: Out<c_int>) -> Outcome<()> {
@@ -113,7 +119,7 @@ pub fn abort(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> Outcome<
         process.rank(),
         host_name()
     );
-    eprintln!("combray: {message}");
+    say(&message);
     process.abort(errorcode)
 }
 
