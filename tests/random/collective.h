@@ -299,7 +299,8 @@ static void begin_collective(Task *task) {
     } else {
         call_move(task);
     }
-    if (operation->early_free) {
+    // Elsewhere operations of the program have been seen to get a datatype that is gone.
+    if (operation->early_free && (check_is_combray || what < REDUCE)) {
         view_release(&task->out_view);
         view_release(&task->in_view);
         release_reduction(task);
