@@ -299,8 +299,7 @@ static void begin_collective(Task *task) {
     } else {
         call_move(task);
     }
-    // Elsewhere operations of the program have been seen to get a datatype that is gone.
-    if (operation->early_free && (check_is_combray || what < REDUCE)) {
+    if (operation->early_free) {
         view_release(&task->out_view);
         view_release(&task->in_view);
         release_reduction(task);
