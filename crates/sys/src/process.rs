@@ -323,7 +323,8 @@ mod tests {
         let mut below = Vec::new();
         for _ in 0..500 {
             below = descendants(child.id() as i32);
-            if !below.is_empty() {
+            // It runs for a moment before it sleeps.
+            if below.first().is_some_and(|&process| state(process) == Some("sleeping")) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(10));

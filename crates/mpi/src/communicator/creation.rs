@@ -85,7 +85,7 @@ impl Process {
     /// on both sides; a color that one of them does not have makes none.
     ///
     /// # Errors
-    /// What [`Process::allgather`] may return.
+    /// What [`Process::complete`] may return.
     pub fn split_communicator(
         &self,
         communicator: &Rc<Communicator>,
