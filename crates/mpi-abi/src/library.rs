@@ -13,6 +13,7 @@ use mpi::error_handler::{AddedErrors, ErrorHandler};
 use mpi::group::Group;
 use mpi::info::Info;
 use mpi::session::Session;
+use once_cell::sync::OnceCell;
 
 use crate::c;
 use crate::calls::attributes::StandardValues;
@@ -100,7 +101,8 @@ unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
-static LIBRARY: OnceLock<Shared> = OnceLock::new();
+/// Not the standard library's cell: checkers of threads do not see what that synchronizes.
+static LIBRARY: OnceCell<Shared> = OnceCell::new();
 
 /// The library; it comes to be with the first call of any function.
 #[inline]
