@@ -22,6 +22,12 @@ if [ "$task" != build ]; then
 sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null ||
         missing+=(python3-dev)
 fi
+# The cluster in a box (tests/cluster/box), for whoever may have network namespaces.
+if [ "$task" != build ] && [ "$(id -u)" -eq 0 ]; then
+    has tc || missing+=(iproute2)
+    has nsenter || missing+=(util-linux)
+    has hostname || missing+=(hostname)
+fi
 if [ "$task" = test ]; then
     has g++ || missing+=(g++)
     has cmake || missing+=(cmake)
