@@ -1,27 +1,67 @@
-//! The client side of PMI-1, as the library in each process speaks it.
+//! The side of a process: how it joins its job, whatever launched it.
 //!
-//! PMI-1 is the protocol of MPICH's Hydra: lines of `key=value` words over a descriptor that the
-//! launcher leaves open. Our own launcher speaks it too, so there is one way to join a job.
+//! What a job needs of its launcher is little: rank and size, values that one process publishes and
+//! others read, a barrier, a way to end all. A [`Manager`] is a launcher that gives it, over PMI-1,
+//! PMI-2 or PMIx; the rest of the library does not know which.
 
+mod alone;
 mod environment;
 mod mapping;
+mod pmi1;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::IntoRawFd;
 use std::os::unix::fs::FileTypeExt;
 
+use alone::Alone;
 use environment::Found;
+use pmi1::Pmi1;
 
 /// This process's connection to its job.
 pub struct Job {
+    place: Place,
+    manager: Box<dyn Manager>,
+}
+
+/// What a manager tells of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
     rank: u32,
     size: u32,
-    link: Link,
     application_number: Option<u32>,
     universe_size: Option<u32>,
+}
+
+/// What a launcher does for the processes of its job.
+trait Manager: Send {
+    /// Publishes a value of this process.
+    fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError>;
+
+    /// The value that the process `rank` published, if it did.
+    fn get(&mut self, rank: u32, key: &str) -> Result<Option<String>, JoinError>;
+
+    /// Waits for all; then they see what the others have published.
+    fn barrier(&mut self) -> Result<(), JoinError>;
+
+    /// Takes leave.
+    fn finalize(&mut self) -> Result<(), JoinError>;
+
+    /// Asks for the end of the whole job. There is nobody to tell if that fails.
+    fn abort(&mut self, code: i32);
+
+    /// Asks for the end of some processes; tells whether the manager can do that.
+    fn abort_some(&mut self, _ranks: &[u32], _code: i32) -> bool {
+        false
+    }
+
+    /// Whether some processes were ended while the others go on.
+    fn lacks_processes(&mut self) -> bool {
+        false
+    }
+
+    /// The number of the machine of each rank, if the manager knows.
+    fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError>;
 }
 
 /// The word by which a process that aborts names those to be ended. Launchers that do not know it
@@ -30,16 +70,6 @@ pub(crate) const ABORTED_RANKS: &str = "combray_ranks";
 
 /// The key that exists when some processes of the job were ended and the others go on.
 pub(crate) const ENDED_KEY: &str = "combray-ended";
-
-/// A line is no longer than a launcher can be expected to read.
-const LINE_BYTES_MAX: usize = 1000;
-
-enum Link {
-    /// One process without a launcher; it keeps what it put.
-    Alone(HashMap<String, String>),
-    /// A launcher that speaks PMI-1.
-    Server(Box<Server>),
-}
 
 /// Why a process cannot join its job, or why the launcher does not answer as it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +80,11 @@ pub struct JoinError {
 impl JoinError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
+    }
+
+    /// The launcher said nothing where it should have.
+    fn gone(cause: &str) -> Self {
+        Self::new(format!("the launcher does not answer any more: {cause}"))
     }
 }
 
@@ -68,15 +103,10 @@ impl std::error::Error for JoinError {}
 /// run as so many jobs of one process each. Or its answers make no sense.
 pub fn join() -> Result<Job, JoinError> {
     match environment::find(|name| std::env::var(name).ok())? {
-        Found::Alone => Ok(Job {
-            rank: 0,
-            size: 1,
-            link: Link::Alone(HashMap::new()),
-            application_number: None,
-            universe_size: None,
-        }),
+        Found::Alone => Ok(Job::new(Alone::PLACE, Alone::default())),
         Found::Server { descriptor, rank, size } => {
-            Job::join_server(Server::new(connection(descriptor)?)?, rank, size)
+            let (place, manager) = Pmi1::join(connection(descriptor)?, rank, size)?;
+            Ok(Job::new(place, manager))
         }
     }
 }
@@ -101,49 +131,28 @@ fn connection(descriptor: i32) -> Result<File, JoinError> {
 }
 
 impl Job {
-    fn join_server(mut server: Server, rank: u32, size: u32) -> Result<Self, JoinError> {
-        let hello = "cmd=init pmi_version=1 pmi_subversion=1";
-        let answer = server.ask(hello, "response_to_init")?;
-        if answer.get("rc").is_some_and(|code| code != "0") {
-            return Err(JoinError::new("the launcher does not speak version 1 of PMI"));
-        }
-        let maxima = server.ask("cmd=get_maxes", "maxes")?;
-        let limit = |key: &str, usual| {
-            let told = maxima.get(key).and_then(|text| text.parse().ok());
-            told.filter(|limit| *limit > 0).unwrap_or(usual)
-        };
-        server.key_bytes_max = limit("keylen_max", server.key_bytes_max);
-        server.value_bytes_max = limit("vallen_max", server.value_bytes_max);
-        let name = server.ask("cmd=get_my_kvsname", "my_kvsname")?;
-        server.space = name.get("kvsname").cloned().unwrap_or_default();
-        let number = |answer: HashMap<String, String>, key: &str| {
-            answer.get(key).and_then(|text| text.parse().ok())
-        };
-        let application_number = number(server.ask("cmd=get_appnum", "appnum")?, "appnum");
-        let universe = server.ask("cmd=get_universe_size", "universe_size")?;
-        let universe_size = number(universe, "size");
-        let link = Link::Server(Box::new(server));
-        Ok(Self { rank, size, link, application_number, universe_size })
+    fn new(place: Place, manager: impl Manager + 'static) -> Self {
+        Self { place, manager: Box::new(manager) }
     }
 
     /// The rank of this process in the job.
     pub fn rank(&self) -> u32 {
-        self.rank
+        self.place.rank
     }
 
     /// How many processes the job has.
     pub fn size(&self) -> u32 {
-        self.size
+        self.place.size
     }
 
     /// Which of several programs of the job this one is.
     pub fn application_number(&self) -> Option<u32> {
-        self.application_number
+        self.place.application_number
     }
 
     /// How many processes could run.
     pub fn universe_size(&self) -> Option<u32> {
-        self.universe_size
+        self.place.universe_size
     }
 
     /// The number of the machine on which each rank runs, if the launcher tells.
@@ -151,45 +160,25 @@ impl Job {
     /// # Errors
     /// What the launcher tells makes no sense, or it is gone.
     pub fn process_mapping(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
-        let text = match &mut self.link {
-            Link::Alone(_) => return Ok(Some(vec![0])),
-            Link::Server(server) => server.get("PMI_process_mapping")?,
-        };
-        // Launchers answer with nothing where they know nothing.
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-        match mapping::parse(&text, self.size) {
-            Some(nodes) => Ok(Some(nodes)),
-            None => Err(JoinError::new(format!(
-                "the launcher tells where {} processes run, but it makes no sense: {text}",
-                self.size
-            ))),
-        }
+        self.manager.machines()
     }
 
-    /// Publishes a value, which the others see after the next [`barrier`](Self::barrier).
+    /// Publishes a value of this process, which the others see after the next
+    /// [`barrier`](Self::barrier).
     ///
     /// # Errors
     /// Key or value are too long for the launcher or have blanks in them; or the launcher is gone.
     pub fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError> {
-        match &mut self.link {
-            Link::Alone(values) => {
-                values.insert(key.to_owned(), value.to_owned());
-                Ok(())
-            }
-            Link::Server(server) => server.put(key, value),
-        }
+        self.manager.put(key, value)
     }
 
-    /// A value that some process published.
+    /// The value that the process `rank` published.
     ///
     /// # Errors
-    /// Nobody published it, or the launcher is gone.
-    pub fn get(&mut self, key: &str) -> Result<String, JoinError> {
-        let missing = || JoinError::new(format!("no process of the job published {key}"));
-        match &mut self.link {
-            Link::Alone(values) => values.get(key).cloned().ok_or_else(missing),
-            Link::Server(server) => server.get(key)?.ok_or_else(missing),
-        }
+    /// It did not publish it, or the launcher is gone.
+    pub fn get(&mut self, rank: u32, key: &str) -> Result<String, JoinError> {
+        let missing = || JoinError::new(format!("rank {rank} of the job published no {key}"));
+        self.manager.get(rank, key)?.ok_or_else(missing)
     }
 
     /// Waits for all processes of the job.
@@ -197,10 +186,7 @@ impl Job {
     /// # Errors
     /// The launcher is gone.
     pub fn barrier(&mut self) -> Result<(), JoinError> {
-        match &mut self.link {
-            Link::Alone(_) => Ok(()),
-            Link::Server(server) => server.ask("cmd=barrier_in", "barrier_out").map(drop),
-        }
+        self.manager.barrier()
     }
 
     /// Takes leave of the launcher.
@@ -208,139 +194,27 @@ impl Job {
     /// # Errors
     /// The launcher is gone.
     pub fn finalize(&mut self) -> Result<(), JoinError> {
-        match &mut self.link {
-            Link::Alone(_) => Ok(()),
-            Link::Server(server) => server.ask("cmd=finalize", "finalize_ack").map(drop),
-        }
+        self.manager.finalize()
     }
 
     /// Asks the launcher to end the whole job. The caller has told the person why, and ends its
     /// own process.
     pub fn abort(&mut self, code: i32) {
-        if let Link::Server(server) = &mut self.link {
-            // If the launcher is gone there is no job left to end.
-            let _ = server.say(&format!("cmd=abort exitcode={code}"));
-        }
+        self.manager.abort(code);
     }
-}
 
-impl Job {
     /// Asks the launcher to end some processes of the job, this one among them, and no others. As
     /// [`abort`](Self::abort) where the launcher cannot do that.
     pub fn abort_some(&mut self, ranks: &[u32], code: i32) {
-        let list = format!("{ABORTED_RANKS}={}", ranges(ranks));
-        if list.len() > LINE_BYTES_MAX {
-            return self.abort(code);
-        }
-        if let Link::Server(server) = &mut self.link {
-            // If the launcher is gone there is nobody left to end.
-            let _ = server.say(&format!("cmd=abort exitcode={code} {list}"));
+        if !self.manager.abort_some(ranks, code) {
+            self.abort(code);
         }
     }
 
     /// Whether some processes of the job were ended while the others go on.
     pub fn lacks_processes(&mut self) -> bool {
-        self.get(ENDED_KEY).is_ok()
+        self.manager.lacks_processes()
     }
-}
-
-/// Ranks as a list such as `0-3,7`.
-fn ranges(ranks: &[u32]) -> String {
-    let mut sorted = ranks.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let runs = sorted.chunk_by(|before, next| before + 1 == *next);
-    let one = |run: &[u32]| match run {
-        [single] => single.to_string(),
-        _ => format!("{}-{}", run[0], run[run.len() - 1]),
-    };
-    runs.map(one).collect::<Vec<_>>().join(",")
-}
-
-/// A launcher at the other end of a descriptor.
-struct Server {
-    reader: BufReader<File>,
-    writer: File,
-    /// The name of the space of keys.
-    space: String,
-    key_bytes_max: usize,
-    value_bytes_max: usize,
-}
-
-/// No answer of a launcher is longer.
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
-
-impl Server {
-    fn new(stream: File) -> Result<Self, JoinError> {
-        let writer = stream.try_clone().map_err(|cause| gone(&cause.to_string()))?;
-        let reader = BufReader::new(stream);
-        let space = String::new();
-        Ok(Self { reader, writer, space, key_bytes_max: 64, value_bytes_max: 1024 })
-    }
-
-    /// A value, if somebody published it.
-    fn get(&mut self, key: &str) -> Result<Option<String>, JoinError> {
-        let question = format!("cmd=get kvsname={} key={key}", self.space);
-        let mut answer = self.ask(&question, "get_result")?;
-        let is_there = answer.get("rc").is_none_or(|code| code == "0");
-        Ok(answer.remove("value").filter(|_| is_there))
-    }
-
-    fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError> {
-        for (what, text, limit) in
-            [("key", key, self.key_bytes_max), ("value", value, self.value_bytes_max)]
-        {
-            if text.len() >= limit || text.contains(char::is_whitespace) {
-                return Err(JoinError::new(format!(
-                    "the launcher cannot keep {key}: the {what} is too long ({} bytes, at most \
-                     {}) or has blanks in it",
-                    text.len(),
-                    limit - 1
-                )));
-            }
-        }
-        let line = format!("cmd=put kvsname={} key={key} value={value}", self.space);
-        let answer = self.ask(&line, "put_result")?;
-        match answer.get("rc").map(String::as_str) {
-            None | Some("0") => Ok(()),
-            Some(_) => Err(JoinError::new(format!("the launcher refused to keep {key}"))),
-        }
-    }
-
-    fn say(&mut self, line: &str) -> Result<(), JoinError> {
-        let whole = format!("{line}\n");
-        self.writer.write_all(whole.as_bytes()).map_err(|cause| gone(&cause.to_string()))
-    }
-
-    /// Says a line and hears the answer, which must be `expected`.
-    fn ask(&mut self, line: &str, expected: &str) -> Result<HashMap<String, String>, JoinError> {
-        self.say(line)?;
-        let mut answer = String::new();
-        // Bounded, because what answers may be no launcher.
-        let length = (&mut self.reader).take(ANSWER_BYTES_MAX).read_line(&mut answer);
-        match length {
-            Ok(_) if answer.ends_with('\n') => {}
-            Ok(0) => return Err(gone("it closed the connection")),
-            Ok(_) => return Err(gone("its last answer has no end")),
-            Err(cause) => return Err(gone(&cause.to_string())),
-        }
-        let words: HashMap<String, String> = answer
-            .split_whitespace()
-            .filter_map(|word| word.split_once('='))
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect();
-        if words.get("cmd").is_some_and(|command| command == expected) {
-            return Ok(words);
-        }
-        Err(JoinError::new(format!(
-            "the launcher answered \"{}\" where PMI-1 wants {expected}",
-            answer.trim_end()
-        )))
-    }
-}
-
-fn gone(cause: &str) -> JoinError {
-    JoinError::new(format!("the launcher does not answer any more: {cause}"))
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ pub fn start(
     let profiles = vec![loopback.profile().clone(), shm.profile().clone()];
     let mut engine = Engine::new(own, profiles, strategy(configuration));
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
-    let crowded = publish(&job, &shm, rank, size)?;
+    let crowded = publish(&job, &shm, size)?;
     let fatal = Fatal { job: Arc::clone(&job), rank };
     let mut runtime = Runtime::new(own, engine, loopback, shm, fatal, instruments.clone());
     if size > 1 {
@@ -96,31 +96,27 @@ fn locked(job: &Mutex<Job>) -> MutexGuard<'_, Job> {
     job.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn card_key(rank: u32) -> String {
-    format!("combray-card-{rank}")
-}
-
-fn cores_key(rank: u32) -> String {
-    format!("combray-cores-{rank}")
-}
+/// Under these keys each process publishes its card, and the cores that it may use.
+const CARD_KEY: &str = "combray-card";
+const CORES_KEY: &str = "combray-cores";
 
 /// Tells the others where this process is and which cores it may use, and learns whether all of
 /// them together have fewer cores than they are.
-fn publish(job: &Mutex<Job>, shm: &Shm, rank: u32, size: u32) -> Result<bool, StartError> {
+fn publish(job: &Mutex<Job>, shm: &Shm, size: u32) -> Result<bool, StartError> {
     let allowed = cores::allowed();
     if size == 1 {
         return Ok(false);
     }
     let mut job = locked(job);
-    job.put(&card_key(rank), &shm.card().to_string())?;
-    job.put(&cores_key(rank), &core_mask(&allowed))?;
+    job.put(CARD_KEY, &shm.card().to_string())?;
+    job.put(CORES_KEY, &core_mask(&allowed))?;
     job.barrier()?;
     if size > CARDS_READ_MAX {
         return Ok(size as usize > cores::usable());
     }
     let mut all = 0_u128;
     for other in 0..size {
-        let text = job.get(&cores_key(other))?;
+        let text = job.get(other, CORES_KEY)?;
         all |= u128::from_str_radix(&text, 16).unwrap_or(u128::MAX);
     }
     let limited = cores::usable() < allowed.len();
@@ -137,7 +133,7 @@ fn core_mask(allowed: &[usize]) -> String {
 fn lookup(job: &Arc<Mutex<Job>>) -> Lookup {
     let job = Arc::clone(job);
     Box::new(move |gate| {
-        let card = locked(&job).get(&card_key(gate.0));
+        let card = locked(&job).get(gate.0, CARD_KEY);
         card.map_err(|error| DriverError { message: error.to_string() })
     })
 }

@@ -1,8 +1,26 @@
 //! `PMI_process_mapping`: which machine each rank runs on.
 
+use super::JoinError;
+
+/// Under this key launchers that speak PMI publish the mapping.
+pub(super) const KEY: &str = "PMI_process_mapping";
+
+/// The machine of each of `size` ranks, from what a launcher published; nothing where it published
+/// nothing.
+pub(super) fn machines(text: Option<String>, size: u32) -> Result<Option<Vec<u32>>, JoinError> {
+    // Launchers answer with nothing where they know nothing.
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    match parse(&text, size) {
+        Some(machines) => Ok(Some(machines)),
+        None => Err(JoinError::new(format!(
+            "the launcher tells where {size} processes run, but it makes no sense: {text}"
+        ))),
+    }
+}
+
 /// Reads `(vector,(0,4,2),...)`: blocks of (first machine, how many machines, ranks on each), over
 /// and over until all `size` ranks have a place. Nothing if it is not of that form.
-pub(super) fn parse(text: &str, size: u32) -> Option<Vec<u32>> {
+fn parse(text: &str, size: u32) -> Option<Vec<u32>> {
     let blocks = text.trim().strip_prefix("(vector,")?.strip_suffix(')')?;
     let mut nodes = Vec::new();
     while (nodes.len() as u32) < size {

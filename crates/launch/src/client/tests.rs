@@ -1,5 +1,6 @@
 //! The client against scripted servers.
 
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -18,8 +19,8 @@ fn job(answers: &'static [&'static str]) -> Result<Job, JoinError> {
             }
         }
     });
-    let server = Server::new(File::from(OwnedFd::from(ours)))?;
-    Job::join_server(server, 1, 2)
+    let (place, manager) = Pmi1::join(File::from(OwnedFd::from(ours)), 1, 2)?;
+    Ok(Job::new(place, manager))
 }
 
 const GREETING: [&str; 5] = [
@@ -53,10 +54,10 @@ fn a_conversation() {
     job.put("a", "card").unwrap();
     assert!(job.put("a", "two words").is_err());
     assert!(job.put("a", &"x".repeat(20)).is_err());
-    assert!(job.put(&"k".repeat(64), "1").unwrap_err().to_string().contains("the key"));
+    assert!(job.put(&"k".repeat(62), "1").unwrap_err().to_string().contains("the key"));
     job.barrier().unwrap();
-    assert_eq!(job.get("a").unwrap(), "card");
-    assert!(job.get("b").is_err());
+    assert_eq!(job.get(0, "a").unwrap(), "card");
+    assert!(job.get(0, "b").is_err());
     assert_eq!(job.process_mapping(), Ok(Some(vec![0, 1])));
     assert_eq!(job.process_mapping(), Ok(None));
     assert!(job.process_mapping().unwrap_err().to_string().contains("(vector,)"));
@@ -78,8 +79,7 @@ fn an_answer_without_end_is_an_error() {
         let mut writer = theirs;
         while writer.write_all(&[b'x'; 4096]).is_ok() {}
     });
-    let server = Server::new(File::from(OwnedFd::from(ours))).unwrap();
-    let error = Job::join_server(server, 0, 2).err().unwrap().to_string();
+    let error = Pmi1::join(File::from(OwnedFd::from(ours)), 0, 2).err().unwrap().to_string();
     assert!(error.contains("no end"), "{error}");
     flood.join().unwrap();
 }
@@ -96,16 +96,10 @@ fn what_is_no_socket_is_left_alone() {
 
 #[test]
 fn alone_one_finds_what_one_put() {
-    let mut job = Job {
-        rank: 0,
-        size: 1,
-        link: Link::Alone(HashMap::new()),
-        application_number: None,
-        universe_size: None,
-    };
+    let mut job = Job::new(Alone::PLACE, Alone::default());
     job.put("a", "1").unwrap();
-    assert_eq!(job.get("a").unwrap(), "1");
-    assert!(job.get("b").is_err());
+    assert_eq!(job.get(0, "a").unwrap(), "1");
+    assert!(job.get(0, "b").is_err());
     assert_eq!(job.process_mapping(), Ok(Some(vec![0])));
     job.barrier().unwrap();
     job.finalize().unwrap();
