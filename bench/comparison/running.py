@@ -8,9 +8,11 @@ import subprocess
 import time
 import uuid
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import leftovers, machine
 from .libraries import Library, LibraryError, say
+from .places import ONE_MACHINE, Cluster, OneMachine, PlaceError
 
 MARK = "COMBRAY_COMPARE_MARK"
 
@@ -20,24 +22,41 @@ NEAR_FACTOR = 1.5
 
 @dataclass(frozen=True)
 class Part:
-    """One start of the program: so many processes, these benchmarks, these options."""
+    """One start of the program: so many processes, these benchmarks, these options; there; with
+    these variations beside the libraries."""
 
     processes: int
     benchmarks: tuple
     options: tuple = ()
+    place: OneMachine | Cluster = ONE_MACHINE
+    variations: tuple = ()
 
     @property
     def title(self) -> str:
-        return f"{self.processes} processes: {' '.join(self.benchmarks)}"
+        where = f"{self.place.title}: " if self.place.title else ""
+        return f"{where}{self.processes} processes: {' '.join(self.benchmarks)}"
+
+    def wants(self, library: Library) -> bool:
+        return "/" not in library.name or library.name in self.variations
 
 
-def run_marked(library: Library, command: list, seconds: float) -> tuple:
+class Key(NamedTuple):
+    """What one figure is about."""
+
+    benchmark: str
+    variant: str
+    processes: int
+    size: int
+    value: int | None
+    place: str
+
+
+def run_marked(environ: dict, command: list, seconds: float) -> tuple:
     """Runs a command within the limit: what it printed, and why it failed or None.
     Whatever it leaves behind is ended, and nothing else."""
     mark = uuid.uuid4().hex
     files_before = leftovers.shared_files()
-    environ = {**library.environ(), MARK: mark}
-    process = subprocess.Popen(command, env=environ, text=True, stdin=subprocess.DEVNULL,
+    process = subprocess.Popen(command, env={**environ, MARK: mark}, text=True, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                start_new_session=True)
     failure = None
@@ -108,23 +127,16 @@ def check_header(library: Library, records: list) -> str:
     return version
 
 
-def check_transport(records: list) -> dict:
-    """Raises unless two processes had memory in common and kept off the network."""
+def transport_of(records: list) -> dict:
     evidence = next((record for record in records if record["record"] == "transport"), None)
     if evidence is None:
         raise LibraryError("showed no evidence of its transport")
-    if evidence["shared_mappings"] < 1:
-        raise LibraryError("does not use shared memory: the processes have no mapping in common")
-    if evidence["loopback_bytes"] > 0.05 * evidence["payload_bytes"]:
-        raise LibraryError(
-            f"does not use shared memory: {evidence['loopback_bytes']:.0f} bytes of "
-            f"{evidence['payload_bytes']:.0f} went over the loopback interface")
     return evidence
 
 
-def key_of(record: dict) -> tuple:
-    return (record["benchmark"], record["variant"], record["processes"], record["bytes"],
-            record.get("value"))
+def key_of(record: dict, place: str) -> Key:
+    return Key(record["benchmark"], record["variant"], record["processes"], record["bytes"],
+               record.get("value"), place)
 
 
 @dataclass(frozen=True)
@@ -142,20 +154,20 @@ class Measurements:
     """All figures of all rounds, and what went wrong."""
 
     def __init__(self):
-        self.samples = {}  # key -> library name -> list of samples, one per round
+        self.samples = {}  # Key -> library name -> list of samples, one per round
         self.versions = {}
-        self.transports = {}
+        self.transports = {}  # (library name, place) -> what the program saw of it
         self.failures = {}  # library name -> list of sentences
         self.crossings = {}  # library name -> list of nanoseconds
 
-    def add(self, library: Library, records: list, crossings_ns: tuple) -> None:
+    def add(self, library: Library, records: list, place: str, crossings_ns: tuple) -> None:
         self.crossings.setdefault(library.name, []).extend(crossings_ns)
         for record in records:
             if record["record"] == "result":
-                by_library = self.samples.setdefault(key_of(record), {})
+                by_library = self.samples.setdefault(key_of(record, place), {})
                 by_library.setdefault(library.name, []).append(
                     Sample(record["min_us"], record["median_us"],
-                           record.get("ratio_to_contiguous"), crossings_ns))
+                           record.get("ratio_to_twin"), crossings_ns))
 
     def fail(self, library: Library, part: Part, error: Exception) -> None:
         sentence = f"{part.title}: {error}"
@@ -208,7 +220,7 @@ class Measurements:
         medians = [sample.median_us for sample in self.samples.get(key, {}).get(name, [])]
         return statistics.median(medians) if medians else None
 
-    def ratio_to_contiguous(self, key: tuple, name: str):
+    def ratio_to_twin(self, key: tuple, name: str):
         """The median over the rounds: both times of a round met the same machine."""
         ratios = [sample.ratio for sample in self.samples.get(key, {}).get(name, [])
                   if sample.ratio is not None]
@@ -217,22 +229,29 @@ class Measurements:
 
 def measure_once(measurements: Measurements, library: Library, part: Part, cores: list,
                  seconds: float) -> None:
-    wants_transport = part.processes == 2 and library.name not in measurements.transports
-    arguments = ["--json", "--pin", *part.options, *part.benchmarks]
+    place = part.place
+    wants_transport = part.processes == 2 and \
+        (library.name, place.name) not in measurements.transports
+    arguments = ["--json", place.pinning, *part.options, *part.benchmarks]
     if wants_transport:
         arguments.insert(0, "--transport")
     before = machine.crossing_nanoseconds(cores)
-    output, failure = run_marked(library, library.command(part.processes, arguments), seconds)
+    output, failure = run_marked(place.environ(library),
+                                 place.command(library, part.processes, arguments), seconds)
     after = machine.crossing_nanoseconds(cores)
+    if failure:
+        place.reset()
     records = parse(output)
     if failure and not records:
         raise LibraryError(failure)
     measurements.versions[library.name] = check_header(library, records)
     if wants_transport:
-        measurements.transports[library.name] = check_transport(records)
+        evidence = transport_of(records)
+        place.check(evidence)
+        measurements.transports[library.name, place.name] = evidence
     # What came before a failure was verified as everything else, and counts.
     crossings = tuple(value for value in (before, after) if value is not None)
-    measurements.add(library, records, crossings)
+    measurements.add(library, records, place.name, crossings)
     if failure:
         raise LibraryError(failure)
 
@@ -246,12 +265,12 @@ def run_rounds(libraries: list, parts: list, rounds: int, cores: list,
     for number in range(1, rounds + 1):
         for part in parts:
             say(f"round {number} of {rounds}, {part.title}")
-            for library in libraries:
+            for library in filter(part.wants, libraries):
                 if strikes.get((library.name, part), 0) >= 2:
                     continue
                 try:
                     measure_once(measurements, library, part, cores, seconds)
-                except (LibraryError, OSError, ValueError) as error:
+                except (LibraryError, PlaceError, OSError, ValueError) as error:
                     strikes[library.name, part] = strikes.get((library.name, part), 0) + 1
                     measurements.fail(library, part, error)
     return measurements

@@ -1,7 +1,7 @@
 """What people read at the end."""
 
-from . import goals
-from .running import Measurements
+from . import goals, places
+from .running import Key, Measurements
 
 
 def size_text(size: int) -> str:
@@ -11,57 +11,66 @@ def size_text(size: int) -> str:
     return f"{size} B"
 
 
-def label(key: tuple) -> str:
-    benchmark, variant, processes, size, value = key
-    words = [benchmark]
-    if benchmark == "rate":
-        words.append(f"window {value}")
-    elif benchmark == "segments":
-        words.append(f"{value} messages")
-    elif benchmark == "indexed":
-        words.append(f"{variant} ×{value}")
-    elif variant:
-        words.append(variant)
-    if processes > 2:
-        words.append(f"{processes} processes")
+def label(key: Key) -> str:
+    words = [key.benchmark]
+    if key.benchmark == "rate":
+        words.append(f"window {key.value}")
+    elif key.benchmark == "segments":
+        words.append(f"{key.value} messages")
+    elif key.benchmark == "pages":
+        words.append(f"{key.value} requests")
+    elif key.benchmark == "indexed":
+        words.append(f"{key.variant} ×{key.value}")
+    elif key.variant:
+        words.append(key.variant)
+    if key.processes > 2:
+        words.append(f"{key.processes} processes")
     return ", ".join(words)
 
 
-def figure(measurements: Measurements, key: tuple, name: str) -> str:
+def shows_bandwidth(key: Key) -> bool:
+    return key.benchmark in ("pingpong", "sockets") and key.size >= 1 << 16
+
+
+def figure(measurements: Measurements, key: Key, name: str) -> str:
     """"best (median)" in the unit that the benchmark is about."""
     best, median = measurements.best(key, name), measurements.median(key, name)
     if best is None:
         return "-"
-    benchmark, _, _, size, value = key
-    if benchmark == "rate" and best > 0 and median > 0:
-        return f"{value / best:.2f} ({value / median:.2f}) M/s"
-    if benchmark == "pingpong" and size >= 1 << 16:
-        return f"{size / best * 1e-3:.2f} ({size / median * 1e-3:.2f}) GB/s"
-    if benchmark == "indexed" and key[1] == "indexed":
-        return f"{best:.1f} µs, {measurements.ratio_to_contiguous(key, name):.2f}"
+    if key.benchmark == "rate" and best > 0 and median > 0:
+        return f"{key.value / best:.2f} ({key.value / median:.2f}) M/s"
+    if shows_bandwidth(key):
+        return f"{key.size / best * 1e-3:.3g} ({key.size / median * 1e-3:.3g}) GB/s"
+    if measurements.ratio_to_twin(key, name) is not None:
+        return f"{best:.1f} µs, {measurements.ratio_to_twin(key, name):.2f} of twin"
     digits = 3 if best < 100 else 1
     return f"{best:.{digits}f} ({median:.{digits}f}) µs"
 
 
-def ratio_text(measurements: Measurements, key: tuple) -> str:
-    value = goals.ratio(measurements, key)
-    return "-" if value is None else f"{value:.2f}"
+def ratio_text(measurements: Measurements, key: Key) -> str:
+    best = goals.ratio(measurements, key)
+    median = goals.ratio(measurements, key, Measurements.median)
+    return "-" if best is None or median is None else f"{best:.2f} ({median:.2f})"
 
 
-def rows(measurements: Measurements, libraries: list) -> list:
+def rows(measurements: Measurements, libraries: list, keys: list) -> list:
     head = ["benchmark", "size", *(library.title for library in libraries), "ratio", "goal", ""]
     body = []
-    for key in measurements.samples:
+    for key in keys:
         goal = goals.goal_of(key)
-        body.append([label(key), size_text(key[3]),
+        body.append([label(key), size_text(key.size),
                      *(figure(measurements, key, library.name) for library in libraries),
                      ratio_text(measurements, key), goal.text if goal else "",
                      goals.verdict(measurements, key)])
     return [head, *body]
 
 
-def print_table(measurements: Measurements, libraries: list) -> None:
-    lines = rows(measurements, libraries)
+def print_table(measurements: Measurements, libraries: list, place: str) -> None:
+    """The figures of one place, with a column for each library that has some."""
+    keys = [key for key in measurements.samples if key.place == place]
+    shown = [library for library in libraries if not goals.is_variation(library.name)
+             or any(library.name in measurements.samples[key] for key in keys)]
+    lines = rows(measurements, shown, keys)
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     for number, line in enumerate(lines):
         cells = [cell.ljust(width) if column in (0, len(line) - 1) else cell.rjust(width)
@@ -92,11 +101,13 @@ def print_libraries(measurements: Measurements, libraries: list) -> None:
     for library in libraries:
         version = measurements.versions.get(library.name, "did not run")
         print(f"{library.title:<10} {version}")
-        transport = measurements.transports.get(library.name)
-        if transport:
-            print(f"           shared memory: {transport['shared_mappings']} mappings in common, "
-                  f"{transport['loopback_bytes']:.0f} of {transport['payload_bytes']:.0f} bytes "
-                  f"over the loopback interface")
+        for (name, place), transport in measurements.transports.items():
+            if name == library.name:
+                print(f"           {place or 'one machine'}: "
+                      f"{transport['shared_mappings']} mappings in common; of "
+                      f"{transport['payload_bytes']:.0f} bytes there and back "
+                      f"{transport['loopback_bytes']:.0f} came over the loopback interface, "
+                      f"{transport['network_bytes']:.0f} over others")
         crossings = measurements.crossings.get(library.name)
         if crossings:
             print(f"           a cache line crossed in {min(crossings):.0f} to "
@@ -114,7 +125,10 @@ def goals_text(measurements: Measurements) -> str:
 
 def print_phases(measurements: Measurements, libraries: list) -> None:
     for title, phase in measurements.phases():
-        print(f"\n== {title}; {goals_text(phase)}\n")
-        print_table(phase, libraries)
-    print("\nTimes are the best of all rounds (in brackets the median); the ratio is Combray to "
-          "the best other library, of rates and bandwidths where the goal says ≥.")
+        print(f"\n== {title}; {goals_text(phase)}")
+        for place in (places.ONE_MACHINE, *places.CLUSTERS):
+            if any(key.place == place.name for key in phase.samples):
+                print(f"\n{place.title}\n" if place.title else "")
+                print_table(phase, libraries, place.name)
+    print("\nTimes are the best of all rounds (in brackets the median), ratios too; the ratio is "
+          "Combray to the best other library, of rates and bandwidths where the goal says ≥.")

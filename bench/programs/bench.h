@@ -36,6 +36,7 @@ struct options {
     double warm_up_seconds;
     double limit_seconds;       /* of one measured point; reduces the batches, never below 3 */
     bool pin;
+    bool pin_ranks;             /* by the rank in the job, not on the machine */
     bool transport;
     bool list_only;
     bool help;
@@ -134,7 +135,8 @@ struct row {
     long value;
     long messages;                  /* per iteration, for rates; 0: not a rate */
     struct timing timing;
-    double ratio;                   /* time over that of the contiguous twin; 0: none */
+    double ratio;                   /* time over that of the twin measured beside it; 0: none */
+    const char *twin;               /* what the twin is, as "contiguous"; NULL where ratio is 0 */
 };
 
 void report_header(struct job *job);
@@ -144,9 +146,10 @@ void report_section(const struct job *job, const char *benchmark, const char *ex
 /* Call on rank 0 of MPI_COMM_WORLD; other ranks are ignored. */
 void report_row(const struct job *job, const struct row *row);
 void report_note(const struct job *job, const char *note);
-/* What was seen of the transport while payload_bytes went between ranks 0 and 1. */
+/* What was seen of the transport while payload_bytes went between ranks 0 and 1: received by the
+ * loopback and by the other interfaces of rank 0's machine. */
 void report_transport(const struct job *job, double payload_bytes, double loopback_bytes,
-                      int shared_count, const char *shared_names);
+                      double network_bytes, int shared_count, const char *shared_names);
 /* Text with units, as "64 KiB"; returns `text`. */
 const char *size_text(size_t bytes, char *text, size_t text_size);
 
@@ -160,6 +163,8 @@ void bench_pingpong(struct job *job);
 void bench_pingping(struct job *job);
 void bench_rate(struct job *job);
 void bench_segments(struct job *job);
+void bench_pages(struct job *job);
+void bench_sockets(struct job *job);
 void bench_indexed(struct job *job);
 void bench_vector(struct job *job);
 void bench_self(struct job *job);

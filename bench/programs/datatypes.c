@@ -118,6 +118,7 @@ static void measure_beside_contiguous(struct job *job, struct row row, struct la
     plain.timing = timings[0];
     report_row(job, &plain);
     row.timing = timings[1];
+    row.twin = "contiguous";
     row.ratio = timings[0].min > 0 ? timings[1].min / timings[0].min : 0;
     report_row(job, &row);
     transfer_free(&transfers[0]);

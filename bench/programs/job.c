@@ -50,7 +50,9 @@ void job_open(struct job *job)
     MPI_Comm_rank(machine, &job->local_rank);
     MPI_Comm_free(&machine);
     job->cores_allowed = cores_allowed();
-    job->core = job->options.pin ? pin_to_core(job->local_rank) : -1;
+    job->core = job->options.pin
+                    ? pin_to_core(job->options.pin_ranks ? job->rank : job->local_rank)
+                    : -1;
     int length = 0;
     MPI_Get_processor_name(job->host, &length);
     read_library_version(job->library, sizeof job->library);

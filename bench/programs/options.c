@@ -15,6 +15,8 @@ void options_print_help(FILE *stream)
         "  pingping     both send at once; time until both have received\n"
         "  rate         message rate: a window of small messages in flight\n"
         "  segments     K messages of distinct tags there, then back\n"
+        "  pages        three requests at once, each answered by a page\n"
+        "  sockets      ping-pong over a plain TCP connection, beside MPI's\n"
         "  indexed      64-byte and 256 KiB blocks in turn, beside contiguous bytes\n"
         "  vector       strided blocks, beside contiguous bytes\n"
         "  self         a message of a process to itself\n"
@@ -30,6 +32,8 @@ void options_print_help(FILE *stream)
         "  --warm-up MS       milliseconds before the first batch (5)\n"
         "  --limit MS         milliseconds per point; fewer batches if it takes longer (3000)\n"
         "  --pin              bind process i of a machine to its allowed core i\n"
+        "  --pin-ranks        bind process i of the job to allowed core i: for hosts that share\n"
+        "                     the cores of one machine\n"
         "  --transport        show whether the processes speak over shared memory\n"
         "  --csv | --json     for programs; --json prints one object per line\n"
         "  --svg FILE         also draw time and bandwidth over size\n"
@@ -110,8 +114,9 @@ static bool parse_number(const char *text, double min, double max, double *value
 
 enum option_id {
     OPTION_SIZES = 256, OPTION_SEGMENTS, OPTION_WINDOW, OPTION_BATCHES, OPTION_BATCH_TIME,
-    OPTION_ITERATIONS, OPTION_WARM_UP, OPTION_LIMIT, OPTION_PIN, OPTION_TRANSPORT, OPTION_CSV,
-    OPTION_JSON, OPTION_SVG, OPTION_LIST, OPTION_HELP, OPTION_VERSION
+    OPTION_ITERATIONS, OPTION_WARM_UP, OPTION_LIMIT, OPTION_PIN, OPTION_PIN_RANKS,
+    OPTION_TRANSPORT, OPTION_CSV, OPTION_JSON, OPTION_SVG, OPTION_LIST, OPTION_HELP,
+    OPTION_VERSION
 };
 
 static const struct option long_options[] = {
@@ -124,6 +129,7 @@ static const struct option long_options[] = {
     {"warm-up", required_argument, NULL, OPTION_WARM_UP},
     {"limit", required_argument, NULL, OPTION_LIMIT},
     {"pin", no_argument, NULL, OPTION_PIN},
+    {"pin-ranks", no_argument, NULL, OPTION_PIN_RANKS},
     {"transport", no_argument, NULL, OPTION_TRANSPORT},
     {"csv", no_argument, NULL, OPTION_CSV},
     {"json", no_argument, NULL, OPTION_JSON},
@@ -181,6 +187,7 @@ static void apply_flag(struct options *options, int id)
 {
     switch (id) {
     case OPTION_PIN: options->pin = true; break;
+    case OPTION_PIN_RANKS: options->pin = options->pin_ranks = true; break;
     case OPTION_TRANSPORT: options->transport = true; break;
     case OPTION_CSV: options->format = FORMAT_CSV; break;
     case OPTION_JSON: options->format = FORMAT_JSON; break;

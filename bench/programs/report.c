@@ -97,7 +97,7 @@ void report_header(struct job *job)
         }
         if (job->options.format == FORMAT_CSV)
             puts("benchmark,variant,processes,bytes,parameter,value,iterations,batches,min_us,"
-                 "median_us,bandwidth_MB_per_s,messages_per_s,ratio_to_contiguous");
+                 "median_us,bandwidth_MB_per_s,messages_per_s,ratio_to_twin");
         fflush(stdout);
     }
     free(cores);
@@ -164,7 +164,7 @@ static void print_row_json(const struct row *row)
     if (row->messages)
         printf(",\"messages_per_s\":%.0f", messages_per_second(row));
     if (row->ratio > 0)
-        printf(",\"ratio_to_contiguous\":%.4f", row->ratio);
+        printf(",\"twin\":\"%s\",\"ratio_to_twin\":%.4f", row->twin, row->ratio);
     puts("}");
 }
 
@@ -193,7 +193,7 @@ static void print_row_table(const struct row *row)
     if (row->messages)
         printf("%9.2f mio/s", messages_per_second(row) * 1e-6);
     if (row->ratio > 0)
-        printf("  %.2f of contiguous", row->ratio);
+        printf("  %.2f of %s", row->ratio, row->twin);
     putchar('\n');
 }
 
@@ -212,21 +212,21 @@ void report_row(const struct job *job, const struct row *row)
 }
 
 void report_transport(const struct job *job, double payload_bytes, double loopback_bytes,
-                      int shared_count, const char *shared_names)
+                      double network_bytes, int shared_count, const char *shared_names)
 {
     if (job->rank != 0)
         return;
     if (job->options.format == FORMAT_JSON) {
         printf("{\"record\":\"transport\",\"payload_bytes\":%.0f,\"loopback_bytes\":%.0f,"
-               "\"shared_mappings\":%d,\"names\":",
-               payload_bytes, loopback_bytes, shared_count);
+               "\"network_bytes\":%.0f,\"shared_mappings\":%d,\"names\":",
+               payload_bytes, loopback_bytes, network_bytes, shared_count);
         print_json_string(shared_names);
         puts("}");
         return;
     }
     const char *prefix = job->options.format == FORMAT_CSV ? "# " : "";
-    printf("%sTransport  %.0f bytes exchanged, %.0f seen on the loopback interface; "
-           "%d mappings shared by ranks 0 and 1: %s\n",
-           prefix, payload_bytes, loopback_bytes, shared_count,
+    printf("%sTransport  %.0f bytes exchanged, %.0f seen on the loopback interface, %.0f received "
+           "by others; %d mappings shared by ranks 0 and 1: %s\n",
+           prefix, payload_bytes, loopback_bytes, network_bytes, shared_count,
            shared_count ? shared_names : "none");
 }

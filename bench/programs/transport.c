@@ -1,6 +1,6 @@
 /*
- * Evidence of the transport, from outside the library: what the loopback interface carried
- * while two processes exchanged data, and which memory both have mapped.
+ * Evidence of the transport, from outside the library: what the interfaces carried while two
+ * processes exchanged data, and which memory both have mapped.
  */
 #include "bench.h"
 
@@ -14,20 +14,26 @@ struct mapping {
     char name[80];
 };
 
-/* Bytes that the loopback interface received since it was made; -1 if that is not known. */
-static double loopback_bytes(void)
+/* Bytes that interfaces received since they were made. */
+struct received {
+    double loopback, network;
+};
+
+static struct received bytes_received(void)
 {
     FILE *file = fopen("/proc/net/dev", "r");
-    double bytes = -1;
+    struct received received = {0};
     char line[512];
     while (file && fgets(line, sizeof line, file)) {
-        char *name = strstr(line, "lo:");
-        if (name)
-            bytes = strtod(name + 3, NULL);
+        char *colon = strchr(line, ':');
+        if (!colon)
+            continue;
+        bool is_loopback = strstr(line, "lo:") != NULL;
+        *(is_loopback ? &received.loopback : &received.network) += strtod(colon + 1, NULL);
     }
     if (file)
         fclose(file);
-    return bytes;
+    return received;
 }
 
 /* Writable mappings that are shared between processes and backed by the same object. */
@@ -106,9 +112,9 @@ void show_transport(struct job *job)
     struct mapping *theirs = buffer_new(job, MAPPINGS_MAX * sizeof *theirs);
     exchange(job, SMALL, 1);
     exchange(job, LARGE, 1);
-    double before = loopback_bytes();
+    struct received before = bytes_received();
     double payload = exchange(job, SMALL, SMALL_ROUNDS) + exchange(job, LARGE, LARGE_ROUNDS);
-    double carried = loopback_bytes() - before;
+    struct received after = bytes_received();
     int my_count = read_shared_mappings(mine);
     if (job->rank == 1) {
         MPI_Send(mine, (int)(MAPPINGS_MAX * sizeof *mine), MPI_BYTE, 0, 2, job->pair);
@@ -120,7 +126,8 @@ void show_transport(struct job *job)
                  MPI_STATUS_IGNORE);
         MPI_Recv(&their_count, 1, MPI_INT, 1, 2, job->pair, MPI_STATUS_IGNORE);
         int shared = intersect(mine, my_count, theirs, their_count, names, sizeof names);
-        report_transport(job, payload, carried, shared, names);
+        report_transport(job, payload, after.loopback - before.loopback,
+                         after.network - before.network, shared, names);
     }
     free(mine);
     free(theirs);
