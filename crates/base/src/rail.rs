@@ -16,8 +16,11 @@ pub struct RailProfile {
     pub latency_ns: u64,
     /// What the rail carries, in bytes per microsecond (megabytes per second).
     pub bandwidth_bytes_per_us: u64,
-    /// Whether packets of one gate arrive in the order in which they were posted.
-    pub ordered: bool,
+    /// The time for which posting one packet occupies the sender, in nanoseconds.
+    pub packet_ns: u64,
+    /// Whether the rail has a bulk track: parts of large messages go straight from the sender's
+    /// memory to the receiver's.
+    pub bulk: bool,
 }
 
 /// Memory of a peer that can be fetched from there.

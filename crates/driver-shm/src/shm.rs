@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use base::{GateId, RailProfile};
-use driver::{Doorbell, Driver, DriverError, Fetch, Sink};
+use driver::{Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
 
 use crate::card::Card;
 use crate::fetch;
@@ -25,7 +25,7 @@ pub struct Options {
 pub struct Shm {
     own: Own,
     sender: u32,
-    profile: RailProfile,
+    rails: [RailProfile; 1],
     options: Options,
     lookup: Lookup,
     /// By gate; empty where not connected.
@@ -58,10 +58,11 @@ impl Shm {
             fetch_segment_bytes_min: 1024,
             latency_ns: 150,
             bandwidth_bytes_per_us: 10_000,
-            ordered: true,
+            packet_ns: 100,
+            bulk: false,
         };
         let (peers, fetches) = (Vec::new(), VecDeque::new());
-        Ok(Self { own: segment, sender: own.0, profile, options, lookup, peers, fetches })
+        Ok(Self { own: segment, sender: own.0, rails: [profile], options, lookup, peers, fetches })
     }
 
     /// The card that peers need, to be published before they connect.
@@ -71,11 +72,11 @@ impl Shm {
 }
 
 impl Driver for Shm {
-    fn profile(&self) -> &RailProfile {
-        &self.profile
+    fn rails(&self) -> &[RailProfile] {
+        &self.rails
     }
 
-    fn connect(&mut self, gate: GateId) -> Result<bool, DriverError> {
+    fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
         let text = (self.lookup)(gate)?;
         let card: Card = text.parse().map_err(|message| DriverError { message })?;
         let mut peer = Peer::open(&card, self.sender)?;
@@ -87,16 +88,20 @@ impl Driver for Shm {
             self.peers.resize_with(index + 1, || None);
         }
         self.peers[index] = Some(Box::new(peer));
-        Ok(fetches)
+        Ok(Reach { rails: vec![0], fetches })
     }
 
-    fn post_packet(
-        &mut self,
-        gate: GateId,
-        length: usize,
-        fill: &mut dyn FnMut(&mut [u8]),
-    ) -> bool {
+    fn has_room(&self, _gate: GateId, _rail: usize) -> bool {
+        // Only the attempt to write into the peer's ring tells.
+        true
+    }
+
+    fn post_packet(&mut self, gate: GateId, _rail: usize, length: usize, fill: Fill<'_>) -> bool {
         self.push(gate, length, fill)
+    }
+
+    fn post_part(&mut self, _gate: GateId, _rail: usize, part: Part) {
+        unreachable!("the rail has no bulk track: {part:?}")
     }
 
     fn fetch(&mut self, fetch: Fetch) {
@@ -107,11 +112,20 @@ impl Driver for Shm {
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         let mut packets = 0;
         while packets < PACKETS_PER_POLL_MAX
-            && self.own.consumer.pop(|sender, bytes| sink.packet(GateId(sender), bytes))
+            && self.own.consumer.pop(|sender, bytes| sink.packet(GateId(sender), 0, bytes))
         {
             packets += 1;
         }
         if self.fetches.is_empty() { packets > 0 } else { self.run_fetch(sink) }
+    }
+
+    fn backlog(&self, _gate: GateId, _rail: usize) -> u64 {
+        // What was written into a ring has reached the peer's memory.
+        0
+    }
+
+    fn give_up(&mut self, gate: GateId, _rail: usize) {
+        self.peers[gate.0 as usize] = None;
     }
 
     fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
@@ -232,7 +246,7 @@ mod tests {
         let (mut one, two) = pair(true);
         let bell = two.doorbell().unwrap();
         let ticket = bell.arm();
-        assert!(one.post_packet(GateId(1), 8, &mut |out| out.fill(1)));
+        assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
         // Would last a minute if the bell had not rung.
         let start = std::time::Instant::now();
         bell.wait(ticket, std::time::Duration::from_secs(60));

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use base::GateId;
+use memory::Buffer;
 
-use crate::{Driver, Sink};
+use crate::{Driver, DriverError, Label, Place, Sink};
 
 /// A sink that keeps what it is given.
 #[derive(Debug, Default)]
@@ -13,15 +14,46 @@ pub struct Record {
     pub packets: VecDeque<(GateId, Vec<u8>)>,
     /// The ends of fetches.
     pub fetched: Vec<(u64, bool)>,
+    /// Where parts go: the first eight bytes of their label say where in it. None: nowhere.
+    pub parts_into: Option<Buffer>,
+    /// The parts that have arrived: sender, label, length in bytes.
+    pub parts: Vec<(GateId, Label, usize)>,
+    /// The tokens of parts whose memory is free again.
+    pub sent: Vec<u64>,
+    /// Rails that were lost.
+    pub lost: Vec<(GateId, usize, String)>,
 }
 
 impl Sink for Record {
-    fn packet(&mut self, gate: GateId, bytes: &[u8]) {
+    fn packet(&mut self, gate: GateId, _rail: usize, bytes: &[u8]) {
         self.packets.push_back((gate, bytes.to_vec()));
+    }
+
+    fn part(&mut self, _gate: GateId, _rail: usize, label: &Label, length: usize) -> Place {
+        let Some(buffer) = &self.parts_into else { return Place::Nowhere };
+        let offset = u64::from_le_bytes(*label.first_chunk().expect("labels are longer")) as usize;
+        assert!(offset + length <= buffer.len(), "the part is one that was posted");
+        Place::At { buffer: buffer.clone(), offset, instead_of: None }
+    }
+
+    fn part_arrived(&mut self, gate: GateId, _rail: usize, label: &Label, length: usize) {
+        self.parts.push((gate, *label, length));
+    }
+
+    fn sent(&mut self, _gate: GateId, _rail: usize, token: u64) {
+        self.sent.push(token);
+    }
+
+    fn carried(&mut self, _rail: usize, bytes: u64, nanoseconds: u64) {
+        assert!(bytes > 0 && nanoseconds > 0, "a rate can be worked out");
     }
 
     fn fetched(&mut self, token: u64, complete: bool) {
         self.fetched.push((token, complete));
+    }
+
+    fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {
+        self.lost.push((gate, rail, why.message));
     }
 }
 
@@ -32,8 +64,8 @@ impl Sink for Record {
 /// # Panics
 /// If the driver does not conform.
 pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, source: GateId) {
-    let max = sender.profile().packet_bytes_max;
-    let eager = sender.profile().eager_bytes_max;
+    let max = sender.rails()[0].packet_bytes_max;
+    let eager = sender.rails()[0].eager_bytes_max;
     assert!(eager <= max, "an eager message fits in a packet");
     let to = if receiver.is_some() { GateId(1 - source.0) } else { source };
     let sizes = [1, 7, 8, 40, 55, 56, 57, 63, 64, 65, 1000, eager, max - 1, max];
@@ -45,7 +77,7 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
         while sent < total && !refused {
             let length = sizes[sent % sizes.len()];
             let mut calls = 0;
-            let posted = sender.post_packet(to, length, &mut |out| {
+            let posted = sender.post_packet(to, 0, length, &mut |out| {
                 calls += 1;
                 assert_eq!(out.len(), length);
                 out.copy_from_slice(&pattern(sent, length));

@@ -1,8 +1,9 @@
 //! The driver trait: what moves packets between processes.
 //!
-//! A driver moves framed packets and fetches agreed data, is polled, and declares a profile. It
-//! knows no envelope, no request, no engine: it sees gates, lengths and bytes. Posting never blocks;
-//! whatever ends later is reported to the [`Sink`] given to [`Driver::poll`].
+//! A driver moves framed packets and parts of large messages, fetches agreed data, is polled, and
+//! declares a profile for each of its rails. It knows no envelope, no request, no engine: it sees
+//! gates, lengths and bytes. Posting never blocks; whatever ends later is reported to the [`Sink`]
+//! given to [`Driver::poll`].
 //!
 //! [`conformance`] is the suite that every driver passes. [`Loopback`] is the driver from a process
 //! to itself, and the one that tests of upper layers use.
@@ -21,22 +22,32 @@ use memory::Buffer;
 
 pub use loopback::Loopback;
 
-/// One rail: one way to reach peers.
+/// One technology: one rail to peers, or several. Rails are named by their place in
+/// [`rails`](Self::rails).
 pub trait Driver: Send {
-    /// What the rail can do.
-    fn profile(&self) -> &RailProfile;
+    /// What each rail can do; the same from beginning to end.
+    fn rails(&self) -> &[RailProfile];
 
-    /// Makes `gate` reachable. Called once, before anything is posted to it. Returns whether that
-    /// peer's memory can be fetched, as a trial showed.
+    /// Makes `gate` reachable. Called once, before anything is posted to it. It does not wait for
+    /// the peer: a rail may have no room until the connection stands, and is reported as
+    /// [`lost`](Sink::lost) if that fails.
     ///
     /// # Errors
     /// The peer cannot be reached: says why.
-    fn connect(&mut self, gate: GateId) -> Result<bool, DriverError>;
+    fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError>;
+
+    /// Whether a rail may have room for a packet, or a part, to `gate`. Posting a packet can still
+    /// be refused; a part cannot.
+    fn has_room(&self, gate: GateId, rail: usize) -> bool;
 
     /// Posts a packet of exactly `length` bytes, at most the profile's maximum, which `fill` writes
     /// in place. Returns false, without having called `fill`, when there is no room now.
-    fn post_packet(&mut self, gate: GateId, length: usize, fill: &mut dyn FnMut(&mut [u8]))
-    -> bool;
+    fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool;
+
+    /// Starts to send a part of a large message, on a rail that has a bulk track and, as
+    /// [`has_room`](Self::has_room) said, room. [`Sink::sent`] reports when its memory is not read
+    /// any more.
+    fn post_part(&mut self, gate: GateId, rail: usize, part: Part);
 
     /// Starts to copy memory of a peer to memory here; the end is reported by
     /// [`Sink::fetched`] during a later [`poll`](Self::poll). Called only if
@@ -47,9 +58,47 @@ pub trait Driver: Send {
     /// anything.
     fn poll(&mut self, sink: &mut dyn Sink) -> bool;
 
-    /// What to sleep on until something may have arrived, if the rail can be slept on. A rail
-    /// without one must be polled.
+    /// Bytes that were posted to `gate` on a rail and have not reached the peer, as far as the
+    /// driver knows.
+    fn backlog(&self, gate: GateId, rail: usize) -> u64;
+
+    /// Uses a rail to `gate` no more; what was posted and has not arrived is dropped, and nothing
+    /// of it is reported.
+    fn give_up(&mut self, gate: GateId, rail: usize);
+
+    /// What to sleep on until something may have arrived, if the driver can be slept on. One
+    /// without it must be polled.
     fn doorbell(&self) -> Option<Arc<dyn Doorbell>>;
+}
+
+/// Writes a packet in place.
+pub type Fill<'a> = &'a mut dyn FnMut(&mut [u8]);
+
+/// How a peer is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// The rails that lead there, at least one.
+    pub rails: Vec<usize>,
+    /// Whether the peer's memory can be fetched, as a trial showed.
+    pub fetches: bool,
+}
+
+/// Bytes by which the two engines know a part; they mean nothing to drivers.
+pub type Label = [u8; 24];
+
+/// A part of a large message on its way from here.
+#[derive(Debug)]
+pub struct Part {
+    /// What the peer's sink is told.
+    pub label: Label,
+    /// The whole message.
+    pub buffer: Buffer,
+    /// Where in it the part begins, in bytes of data.
+    pub offset: usize,
+    /// How many bytes it has, at least one.
+    pub length: usize,
+    /// What [`Sink::sent`] is told.
+    pub token: u64,
 }
 
 /// A transfer of a peer's memory to here.
@@ -70,10 +119,41 @@ pub struct Fetch {
 /// Who takes what a driver reports.
 pub trait Sink {
     /// A packet arrived from `gate`. The bytes are valid during the call only.
-    fn packet(&mut self, gate: GateId, bytes: &[u8]);
+    fn packet(&mut self, gate: GateId, rail: usize, bytes: &[u8]);
+
+    /// A part of `length` bytes begins to arrive: where do they belong?
+    fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> Place;
+
+    /// All bytes of a part are where [`part`](Self::part) said.
+    fn part_arrived(&mut self, gate: GateId, rail: usize, label: &Label, length: usize);
+
+    /// The memory of a part that was posted is not read any more.
+    fn sent(&mut self, gate: GateId, rail: usize, token: u64);
+
+    /// A rail carried so many bytes in so many nanoseconds, in which it never had nothing to do.
+    fn carried(&mut self, rail: usize, bytes: u64, nanoseconds: u64);
 
     /// A fetch ended; not `complete` means that some of the data could not be read.
     fn fetched(&mut self, token: u64, complete: bool);
+
+    /// A rail to `gate` does not work any more, and what was posted there may not have arrived.
+    fn lost(&mut self, gate: GateId, rail: usize, why: DriverError);
+}
+
+/// Where the bytes of a part belong.
+#[derive(Debug)]
+pub enum Place {
+    /// Into this buffer.
+    At {
+        /// The whole message's.
+        buffer: Buffer,
+        /// Where the part begins in it, in bytes of data.
+        offset: usize,
+        /// The rail on which the same part was arriving: it is given up before anything is written.
+        instead_of: Option<usize>,
+    },
+    /// They are here already, by another way: they are to be read and dropped.
+    Nowhere,
 }
 
 /// A word to sleep on. Whoever wants to sleep calls [`arm`](Self::arm), looks once more whether

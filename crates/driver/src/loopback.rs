@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use base::{GateId, RailProfile};
 
-use crate::{Doorbell, Driver, DriverError, Fetch, Sink};
+use crate::{Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
 
 /// Delivers what is posted to the process that posted it, at the next poll.
 #[derive(Debug)]
 pub struct Loopback {
     own: GateId,
-    profile: RailProfile,
+    rails: [RailProfile; 1],
     /// Packets on their way, each with its length: buffers are longer, to be used again.
     underway: VecDeque<(Box<[u8]>, usize)>,
     spare: Vec<Box<[u8]>>,
@@ -33,9 +33,10 @@ impl Loopback {
             fetch_segment_bytes_min: 0,
             latency_ns: 50,
             bandwidth_bytes_per_us: 10_000,
-            ordered: true,
+            packet_ns: 50,
+            bulk: false,
         };
-        Self { own, profile, underway: VecDeque::new(), spare: Vec::new() }
+        Self { own, rails: [profile], underway: VecDeque::new(), spare: Vec::new() }
     }
 
     /// As [`Driver::post_packet`], for callers that know the driver's type.
@@ -53,22 +54,25 @@ impl Loopback {
 }
 
 impl Driver for Loopback {
-    fn profile(&self) -> &RailProfile {
-        &self.profile
+    fn rails(&self) -> &[RailProfile] {
+        &self.rails
     }
 
-    fn connect(&mut self, gate: GateId) -> Result<bool, DriverError> {
+    fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
         assert_eq!(gate, self.own, "loopback leads to the own process only");
-        Ok(true)
+        Ok(Reach { rails: vec![0], fetches: true })
     }
 
-    fn post_packet(
-        &mut self,
-        _gate: GateId,
-        length: usize,
-        fill: &mut dyn FnMut(&mut [u8]),
-    ) -> bool {
+    fn has_room(&self, _gate: GateId, _rail: usize) -> bool {
+        self.underway.len() < PACKETS_MAX
+    }
+
+    fn post_packet(&mut self, _gate: GateId, _rail: usize, length: usize, fill: Fill<'_>) -> bool {
         self.push(length, fill)
+    }
+
+    fn post_part(&mut self, _gate: GateId, _rail: usize, part: Part) {
+        unreachable!("loopback has no bulk track: {part:?}")
     }
 
     fn fetch(&mut self, fetch: Fetch) {
@@ -81,10 +85,18 @@ impl Driver for Loopback {
         let count = self.underway.len();
         for _ in 0..count {
             let Some((bytes, length)) = self.underway.pop_front() else { break };
-            sink.packet(self.own, &bytes[..length]);
+            sink.packet(self.own, 0, &bytes[..length]);
             self.spare.push(bytes);
         }
         count > 0
+    }
+
+    fn backlog(&self, _gate: GateId, _rail: usize) -> u64 {
+        self.underway.iter().map(|(_, length)| *length as u64).sum()
+    }
+
+    fn give_up(&mut self, _gate: GateId, _rail: usize) {
+        self.underway.clear();
     }
 
     fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {

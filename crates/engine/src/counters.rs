@@ -35,8 +35,10 @@ pub struct Counters {
     pub credit_stalls: Counter,
     /// Packets that a strategy planned.
     pub packets_planned: Counter,
-    /// Packets with nothing but the next part of a large message.
+    /// Parts of large messages, each in a packet of its own or on a bulk track.
     pub parts_sent: Counter,
+    /// Packets and parts that were sent once more because their rail was lost.
+    pub sent_again: Counter,
     /// Packets that held one short message for a posted receive.
     pub lone_received: Counter,
     /// Packets that were taken apart record by record.

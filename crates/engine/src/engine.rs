@@ -11,6 +11,8 @@ use crate::counters::{Counters, Observer};
 use crate::flow::{ContextSlot, InFlow, OutFlow};
 use crate::gate::{Chunk, Gate, eager_cost};
 use crate::matching::{Matching, Selector};
+use crate::model::RailModel;
+use crate::numbering::Content as Posted;
 use crate::request::{ANY_SOURCE, ANY_TAG, Outcome, Request, RequestId, Requests, State};
 use crate::slab::Slab;
 use crate::strategy::{Plan, Strategy};
@@ -78,15 +80,18 @@ pub struct Fetch {
 /// In what order to call: [`connect`](Self::connect) a gate before anything is sent to it or
 /// arrives from it, [`open_context`](Self::open_context) before it is used. Then
 /// - commands: [`send`](Self::send), [`receive`](Self::receive), probes, [`cancel`](Self::cancel);
-/// - inputs: [`handle_packet`](Self::handle_packet), [`handle_fetched`](Self::handle_fetched);
+/// - inputs: [`handle_packet`](Self::handle_packet), [`begin_part`](Self::begin_part) and
+///   [`end_part`](Self::end_part), [`handle_sent`](Self::handle_sent),
+///   [`handle_fetched`](Self::handle_fetched), [`lose_rail`](Self::lose_rail);
 /// - outputs, to be asked for after commands and inputs: [`next_fetch`](Self::next_fetch), and, as
-///   long as rails have room, [`gate_with_work`](Self::gate_with_work) with
-///   [`plan_packet`](Self::plan_packet) and [`write_packet`](Self::write_packet);
+///   long as rails have room, [`gate_with_work`](Self::gate_with_work) with [`plan`](Self::plan),
+///   and [`write_packet`](Self::write_packet) or [`take_part`](Self::take_part);
 /// - questions: [`is_complete`](Self::is_complete), [`take`](Self::take).
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) own: GateId,
     pub(crate) rails: Vec<RailProfile>,
+    pub(crate) models: Vec<RailModel>,
     pub(crate) gates: Vec<Gate>,
     pub(crate) contexts: Slab<Context>,
     pub(crate) contexts_by_id: HashMap<ContextId, ContextSlot>,
@@ -100,6 +105,8 @@ pub struct Engine {
     pub(crate) gates_with_work: VecDeque<GateId>,
     pub(crate) strategy: Box<dyn Strategy>,
     pub(crate) plan: Plan,
+    /// Instead of the plan: what is to be posted once more, with its number.
+    pub(crate) again: Option<(u32, Posted)>,
     /// The number of each flow's first message.
     pub(crate) first_sequence: u32,
     pub(crate) counters: Arc<Counters>,
@@ -130,6 +137,7 @@ impl Engine {
     pub fn new(own: GateId, rails: Vec<RailProfile>, strategy: Box<dyn Strategy>) -> Self {
         Self {
             own,
+            models: rails.iter().map(RailModel::of).collect(),
             rails,
             gates: Vec::new(),
             contexts: Slab::new(),
@@ -142,6 +150,7 @@ impl Engine {
             gates_with_work: VecDeque::new(),
             strategy,
             plan: Plan::default(),
+            again: None,
             first_sequence: 0,
             counters: Arc::default(),
             observer: None,
@@ -169,6 +178,31 @@ impl Engine {
         }
         let rails: Vec<_> = rails.iter().map(|&id| (id, &self.rails[usize::from(id.0)])).collect();
         self.gates[index].connect(&rails, fetches);
+    }
+
+    /// Uses a rail to `gate` no more: what may not have arrived goes again over the others. Returns
+    /// whether there are any; if not, the peer is lost.
+    pub fn lose_rail(&mut self, gate: GateId, rail: RailId) -> bool {
+        let state = &mut self.gates[gate.0 as usize];
+        state.rails.retain(|&other| other != rail);
+        if let Some(numbered) = &mut state.numbered {
+            numbered.lose(rail);
+            if numbered.has_again() {
+                self.list(gate);
+            }
+        }
+        !self.gates[gate.0 as usize].rails.is_empty()
+    }
+
+    /// Learns that a rail carried so many bytes in so many nanoseconds, in which it never had
+    /// nothing to do.
+    pub fn note_carried(&mut self, rail: RailId, bytes: u64, nanoseconds: u64) {
+        self.models[usize::from(rail.0)].note(bytes, nanoseconds);
+    }
+
+    /// What is known of a rail's speed.
+    pub fn model(&self, rail: RailId) -> &RailModel {
+        &self.models[usize::from(rail.0)]
     }
 
     /// Lets another strategy decide from the next packet on.
@@ -460,9 +494,15 @@ impl Engine {
 
     #[inline]
     pub(crate) fn push_chunk(&mut self, gate: GateId, chunk: Chunk) {
-        let state = &mut self.gates[gate.0 as usize];
-        state.outbox.push_back(chunk);
+        self.gates[gate.0 as usize].outbox.push_back(chunk);
         self.counters.outbox.rise(1);
+        self.list(gate);
+    }
+
+    /// Notes that something waits for a gate.
+    #[inline]
+    fn list(&mut self, gate: GateId) {
+        let state = &mut self.gates[gate.0 as usize];
         if !state.listed {
             state.listed = true;
             self.gates_with_work.push_back(gate);

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use base::{RailId, RailProfile, limits};
 use wire::Record;
 
+use crate::numbering::Numbered;
+
 /// One peer process.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -18,8 +20,13 @@ pub(crate) struct Gate {
     pub credit: usize,
     /// Eager bytes of the peer that were made use of and not yet reported.
     pub owed: usize,
+    /// The longest packet that all rails take, in bytes.
+    pub packet_bytes_max: usize,
     /// Messages up to this length go eagerly, in bytes; 0 before the gate is connected.
     pub eager_bytes_max: usize,
+    /// What is posted is numbered, and kept until it has arrived: there are several rails, and one
+    /// may be lost.
+    pub numbered: Option<Box<Numbered>>,
     /// If memory can be fetched between the two: for runs of which length that is worth it.
     pub fetch_segment_bytes_min: Option<usize>,
 }
@@ -45,7 +52,9 @@ impl Gate {
             listed: false,
             credit: limits::EAGER_CREDIT_BYTES,
             owed: 0,
+            packet_bytes_max: 0,
             eager_bytes_max: 0,
+            numbered: None,
             fetch_segment_bytes_min: None,
         }
     }
@@ -54,9 +63,12 @@ impl Gate {
         self.rails = rails.iter().map(|rail| rail.0).collect();
         let eager = |profile: &RailProfile| {
             let packet = profile.packet_bytes_max.min(wire::PAYLOAD_BYTES_MAX);
-            profile.eager_bytes_max.min(packet - wire::HEADER_BYTES_MAX)
+            profile.eager_bytes_max.min(packet - wire::HEADER_BYTES_MAX - wire::NUMBER_BYTES)
         };
+        let packet = rails.iter().map(|rail| rail.1.packet_bytes_max).min();
+        self.packet_bytes_max = packet.unwrap_or(0);
         self.eager_bytes_max = rails.iter().map(|rail| eager(rail.1)).min().unwrap_or(0);
+        self.numbered = (rails.len() > 1).then(Box::default);
         let segment_min = rails.iter().map(|rail| rail.1.fetch_segment_bytes_min).min();
         self.fetch_segment_bytes_min = segment_min.filter(|_| fetches);
     }

@@ -1,15 +1,35 @@
 //! From packets to messages.
 
-use base::{ContextId, GateId, RemoteMemory, limits};
-use wire::{Envelope, FlowLabel, LoneMessage, Malformed, Record, Records};
+use base::{ContextId, GateId, RailId, RemoteMemory, limits};
+use memory::Buffer;
+use wire::{Envelope, FlowLabel, LoneMessage, Malformed, PartLabel, Record, Records};
 
 use crate::engine::{Engine, Fetch, Incoming, Orphan};
 use crate::flow::{ContextSlot, InFlow};
 use crate::gate::{Chunk, eager_cost};
 use crate::list::Links;
+use crate::numbering::Numbered;
 use crate::request::{RequestId, State};
 use crate::slab::Key;
 use crate::unexpected::{Content, Unexpected};
+
+/// Where the bytes of a part belong.
+#[derive(Debug)]
+pub enum Place {
+    /// Into this buffer.
+    At {
+        /// The whole message's.
+        buffer: Buffer,
+        /// Where the part begins in it, in bytes.
+        offset: usize,
+        /// The rail on which the same part was arriving, and which must stop before.
+        instead_of: Option<RailId>,
+    },
+    /// They are here already, by another way.
+    Nowhere,
+}
+
+const UNCOUNTED: &str = "a number, where one rail needs none";
 
 /// A message as it arrives, before it has met a receive.
 struct Arrival<'a> {
@@ -69,9 +89,109 @@ impl Engine {
     fn handle_records(&mut self, gate: GateId, packet: &[u8]) -> Result<(), Malformed> {
         self.counters.packets_parsed.add(1);
         for record in Records::new(packet) {
-            self.handle_record(gate, record?)?;
+            match record? {
+                Record::Number { number, received } => {
+                    self.note_received(gate, received)?;
+                    let numbered = self.numbered(gate)?;
+                    if !numbered.take(number, packet.len()) {
+                        return Ok(());
+                    }
+                }
+                record => self.handle_record(gate, record)?,
+            }
         }
+        self.tell_received(gate);
         Ok(())
+    }
+
+    /// What several rails need; a peer that counts although one rail leads to it had more once, or
+    /// sees more.
+    fn numbered(&mut self, gate: GateId) -> Result<&mut Numbered, Malformed> {
+        let numbered = self.gates[gate.0 as usize].numbered.as_mut();
+        numbered.map(|numbered| &mut **numbered).ok_or(Malformed { offset: 0, what: UNCOUNTED })
+    }
+
+    /// The peer has everything below a number.
+    fn note_received(&mut self, gate: GateId, below: u32) -> Result<(), Malformed> {
+        let parts = self.numbered(gate)?.acknowledge(below);
+        let parts = parts.ok_or(Malformed { offset: 0, what: "a number that was not sent" })?;
+        parts.iter().for_each(|part| self.part_is_over(part.request));
+        self.unlist_if_empty(gate);
+        Ok(())
+    }
+
+    /// Tells the sender what is here, if it is time to.
+    fn tell_received(&mut self, gate: GateId) {
+        let Some(numbered) = &mut self.gates[gate.0 as usize].numbered else { return };
+        if let Some(below) = numbered.tell_if_due() {
+            self.push_control(gate, Record::Received { below });
+        }
+    }
+
+    /// A part of `length` bytes begins to arrive from `gate` on `rail`'s bulk track: where it
+    /// belongs.
+    ///
+    /// # Errors
+    /// The label names what does not exist: the peer is broken or no engine of ours.
+    pub fn begin_part(
+        &mut self,
+        gate: GateId,
+        rail: RailId,
+        label: &[u8; PartLabel::BYTES],
+        length: usize,
+    ) -> Result<Place, Malformed> {
+        let PartLabel { receiver, offset, number } = PartLabel::parse(label)?;
+        let mut instead_of = None;
+        if let Some(number) = number {
+            let numbered = self.numbered(gate)?;
+            if numbered.is_here(number) {
+                return Ok(Place::Nowhere);
+            }
+            instead_of = numbered.begin(number, rail);
+        }
+        let index = self.of_peer(gate, receiver, &[State::Filling])?;
+        let receive = &self.requests[index];
+        let end = offset.checked_add(length as u64);
+        if end.is_none_or(|end| end > receive.wanted()) {
+            return Err(Malformed { offset: 0, what: "data outside its message" });
+        }
+        Ok(Place::At { buffer: receive.buffer.clone(), offset: offset as usize, instead_of })
+    }
+
+    /// All bytes of a part are where [`begin_part`](Self::begin_part) said.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn end_part(
+        &mut self,
+        gate: GateId,
+        label: &[u8; PartLabel::BYTES],
+        length: usize,
+    ) -> Result<(), Malformed> {
+        let PartLabel { receiver, number, .. } = PartLabel::parse(label)?;
+        if let Some(number) = number
+            && !self.numbered(gate)?.take(number, length)
+        {
+            return Ok(());
+        }
+        let index = self.of_peer(gate, receiver, &[State::Filling])?;
+        self.note_arrived(gate, index, length);
+        self.tell_received(gate);
+        Ok(())
+    }
+
+    /// So many bytes more of a granted message are where they belong.
+    fn note_arrived(&mut self, gate: GateId, index: u32, length: usize) {
+        let receive = &mut self.requests[index];
+        receive.bytes += length as u64;
+        self.counters.streamed_bytes.add(length as u64);
+        if receive.bytes == receive.wanted() {
+            self.counters.streamed.add(1);
+            self.complete(index);
+            if let Some(numbered) = &mut self.gates[gate.0 as usize].numbered {
+                numbered.is_awaited();
+            }
+        }
     }
 
     /// Takes the end of a transfer asked for by [`next_fetch`](Self::next_fetch): whether all
@@ -395,7 +515,10 @@ impl Engine {
             }
             // The message had been matched: the request completes as usual, or has.
             Record::CancelReply { withdrawn: false, .. } => {}
-            Record::Message { .. } | Record::Announce { .. } => unreachable!("handled before"),
+            Record::Received { below } => self.note_received(gate, below)?,
+            Record::Message { .. } | Record::Announce { .. } | Record::Number { .. } => {
+                unreachable!("handled before")
+            }
         }
         Ok(())
     }
@@ -441,12 +564,7 @@ impl Engine {
             return Err(Malformed { offset: 0, what: "data outside its message" });
         }
         receive.buffer.write(offset as usize, payload);
-        receive.bytes += payload.len() as u64;
-        self.counters.streamed_bytes.add(payload.len() as u64);
-        if receive.bytes == wanted {
-            self.counters.streamed.add(1);
-            self.complete(index);
-        }
+        self.note_arrived(gate, index, payload.len());
         Ok(())
     }
 

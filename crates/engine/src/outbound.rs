@@ -2,14 +2,41 @@
 
 use base::{GateId, RailId, RemoteMemory};
 use memory::Buffer;
-use wire::{Envelope, FlowLabel, Record};
+use wire::{Envelope, FlowLabel, PartLabel, Record};
 
 use crate::engine::{Context, Engine, Send};
 use crate::gate::{Chunk, Gate, eager_cost};
-use crate::request::{Request, Requests, State};
+use crate::numbering::{Content, SentPart};
+use crate::request::{Request, RequestId, Requests, State};
 use crate::slab::{NONE, Slab};
-use crate::strategy::{Offer, Window};
+use crate::strategy::{Entry, Offer, RailView, Window};
 use crate::tactic;
+
+/// What a rail shall carry next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// Nothing now.
+    Nothing,
+    /// A packet of so many bytes: [`Engine::write_packet`].
+    Packet(usize),
+    /// A part of a large message: [`Engine::take_part`].
+    Part,
+}
+
+/// A part of a large message, for the bulk track of a rail.
+#[derive(Debug)]
+pub struct Part {
+    /// What the receiver knows it by.
+    pub label: [u8; PartLabel::BYTES],
+    /// The whole message.
+    pub buffer: Buffer,
+    /// Where the part begins in it, in bytes.
+    pub offset: usize,
+    /// Its length in bytes.
+    pub length: usize,
+    /// Names it in [`Engine::handle_sent`].
+    pub request: RequestId,
+}
 
 /// The packet of a short message that passes by the outbox.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +102,7 @@ impl Engine {
         let context = &mut self.contexts[send.context.0];
         let Some(flow) = context.out_flows.get_mut(send.peer as usize) else { return false };
         let free = gate.outbox.is_empty()
+            && gate.numbered.is_none()
             && length <= gate.eager_bytes_max
             && eager_cost(length) <= gate.credit
             && flow.number != NONE
@@ -106,6 +134,9 @@ impl Engine {
         let state = &mut self.gates[gate.0 as usize];
         let &Chunk::Stream(index, receiver) = state.outbox.front()? else { return None };
         if state.outbox.len() > 1 {
+            return None;
+        }
+        if state.numbered.is_some() || self.rails[usize::from(rail.0)].bulk {
             return None;
         }
         let request = &mut self.requests[index];
@@ -145,22 +176,74 @@ impl Engine {
         &self.gates[gate.0 as usize].rails
     }
 
-    /// Asks the strategy for the next packet to `gate` on `rail`, and returns its length in bytes,
-    /// or `None` when nothing shall be sent. The plan holds until the next call of any method.
-    pub fn plan_packet(&mut self, gate: GateId, rail: RailId) -> Option<usize> {
-        let state = &self.gates[gate.0 as usize];
+    /// Asks what `rail`, which has room, shall carry to `gate` next; `backlog` tells how many bytes
+    /// are still underway there on a rail. The plan holds until the next call of any method.
+    pub fn plan(
+        &mut self,
+        gate: GateId,
+        rail: RailId,
+        backlog: &mut dyn FnMut(RailId) -> u64,
+    ) -> Planned {
         self.plan.clear();
+        self.again = None;
+        if let Some(again) = self.plan_again(gate) {
+            return again;
+        }
+        let state = &self.gates[gate.0 as usize];
+        if state.outbox.is_empty() {
+            return Planned::Nothing;
+        }
+        let numbering = state.numbered.as_ref().map_or(0, |_| wire::NUMBER_BYTES);
+        let mut view = |id: RailId| {
+            let (profile, model) =
+                (&self.rails[usize::from(id.0)], &self.models[usize::from(id.0)]);
+            let packet_bytes_max = state.packet_bytes_max - numbering;
+            RailView { id, profile, model, packet_bytes_max, backlog_bytes: backlog(id) }
+        };
         let outbox = Outbox { gate: state, requests: &self.requests, contexts: &self.contexts };
-        self.strategy.plan(&outbox, &self.rails[usize::from(rail.0)], &mut self.plan);
-        (!self.plan.entries.is_empty()).then_some(self.plan.bytes)
+        if let &[only] = &state.rails[..] {
+            self.strategy.plan(&outbox, &[view(only)], 0, &mut self.plan);
+        } else {
+            let Some(place) = state.rails.iter().position(|&id| id == rail) else {
+                return Planned::Nothing;
+            };
+            let views: Vec<_> = state.rails.iter().map(|&id| view(id)).collect();
+            self.strategy.plan(&outbox, &views, place, &mut self.plan);
+        }
+        match (self.plan.part, self.plan.entries.is_empty()) {
+            (Some(_), _) => Planned::Part,
+            (None, true) => Planned::Nothing,
+            (None, false) => Planned::Packet(self.plan.bytes + numbering),
+        }
     }
 
-    /// Writes the packet just planned; what it holds counts as sent.
+    /// What was lost with its rail goes before all else.
+    fn plan_again(&mut self, gate: GateId) -> Option<Planned> {
+        let numbered = self.gates[gate.0 as usize].numbered.as_ref()?;
+        let (number, content) = numbered.next_again()?;
+        let planned = match content {
+            Content::Packet(bytes) => Planned::Packet(bytes.len()),
+            Content::Part(_) => Planned::Part,
+        };
+        self.again = Some((number, content.clone()));
+        Some(planned)
+    }
+
+    /// Writes the packet just planned for `rail`; what it holds counts as sent.
     ///
     /// # Panics
-    /// If `out` is not as long as [`plan_packet`](Self::plan_packet) said.
-    pub fn write_packet(&mut self, gate: GateId, out: &mut [u8]) {
+    /// If `out` is not as long as [`plan`](Self::plan) said.
+    pub fn write_packet(&mut self, gate: GateId, rail: RailId, out: &mut [u8]) {
+        if let Some((_, Content::Packet(bytes))) = self.again.take() {
+            out.copy_from_slice(&bytes);
+            self.posted_again(gate, rail);
+            return;
+        }
         let mut at = 0;
+        if let Some(numbered) = &mut self.gates[gate.0 as usize].numbered {
+            let (number, received) = numbered.next();
+            at = Record::Number { number, received }.emit(out);
+        }
         let plan = std::mem::take(&mut self.plan);
         for entry in &plan.entries {
             let chunk = self.gates[gate.0 as usize].outbox[entry.index];
@@ -169,6 +252,9 @@ impl Engine {
         assert_eq!(at, out.len(), "the packet is as long as planned");
         self.counters.packets_planned.add(1);
         self.counters.outbox.fall(plan.entries.len() as u64);
+        if let Some(numbered) = &mut self.gates[gate.0 as usize].numbered {
+            numbered.retain(rail, Content::Packet((&*out).into()));
+        }
         // Rising order: those removed before shift the rest by one each.
         for (removed, entry) in plan.entries.iter().enumerate() {
             let outbox = &mut self.gates[gate.0 as usize].outbox;
@@ -179,9 +265,87 @@ impl Engine {
         self.unlist_if_empty(gate);
     }
 
-    fn unlist_if_empty(&mut self, gate: GateId) {
+    /// The part just planned for `rail`, which takes it; [`handle_sent`](Self::handle_sent) is told
+    /// when its memory is not read any more.
+    ///
+    /// # Panics
+    /// If no part was planned.
+    pub fn take_part(&mut self, gate: GateId, rail: RailId) -> Part {
+        if let Some((number, Content::Part(part))) = self.again.take() {
+            self.posted_again(gate, rail);
+            return self.part(&part, Some(number));
+        }
+        let Entry { index, payload } = self.plan.part.take().expect("a part was planned");
         let state = &mut self.gates[gate.0 as usize];
-        if state.outbox.is_empty() {
+        let Chunk::Stream(request, receiver) = state.outbox[index] else {
+            unreachable!("parts are of granted messages")
+        };
+        let send = &mut self.requests[request];
+        let part = SentPart { request, receiver, offset: send.bytes, length: payload };
+        send.bytes += payload as u64;
+        send.remote += 1;
+        if send.bytes == send.expected {
+            state.outbox.remove(index);
+            self.counters.outbox.fall(1);
+        } else if state.outbox.len() > 1 {
+            // To the end: the others shall not wait for the whole of it.
+            state.outbox.remove(index);
+            state.outbox.push_back(Chunk::Stream(request, receiver));
+        }
+        self.counters.parts_sent.add(1);
+        let number = state.numbered.as_mut().map(|numbered| {
+            let (number, _) = numbered.next();
+            numbered.retain(rail, Content::Part(part));
+            number
+        });
+        self.unlist_if_empty(gate);
+        self.part(&part, number)
+    }
+
+    fn part(&self, part: &SentPart, number: Option<u32>) -> Part {
+        let SentPart { request, receiver, offset, length } = *part;
+        Part {
+            label: PartLabel { receiver, offset, number }.emit(),
+            buffer: self.requests[request].buffer.clone(),
+            offset: offset as usize,
+            length,
+            request: self.requests.id(request),
+        }
+    }
+
+    fn posted_again(&mut self, gate: GateId, rail: RailId) {
+        if let Some(numbered) = &mut self.gates[gate.0 as usize].numbered {
+            numbered.posted_again(rail);
+        }
+        self.counters.sent_again.add(1);
+        self.unlist_if_empty(gate);
+    }
+
+    /// Takes the end of a part's transfer: its memory is not read any more. Where several rails lead
+    /// to the gate, only the receiver's word ends it.
+    pub fn handle_sent(&mut self, gate: GateId, request: RequestId) {
+        if self.gates[gate.0 as usize].numbered.is_none() && self.requests.get(request).is_some() {
+            self.part_is_over(request.0.index);
+        }
+    }
+
+    /// One part less of a message is underway.
+    pub(crate) fn part_is_over(&mut self, index: u32) {
+        self.requests[index].remote -= 1;
+        self.end_stream_if_over(index);
+    }
+
+    fn end_stream_if_over(&mut self, index: u32) {
+        let send = &self.requests[index];
+        if send.bytes == send.expected && send.remote == 0 {
+            self.end_stream(index);
+        }
+    }
+
+    pub(crate) fn unlist_if_empty(&mut self, gate: GateId) {
+        let state = &mut self.gates[gate.0 as usize];
+        let again = state.numbered.as_ref().is_some_and(|numbered| numbered.has_again());
+        if state.outbox.is_empty() && !again {
             state.listed = false;
             self.gates_with_work.retain(|&other| other != gate);
         }
@@ -247,7 +411,7 @@ impl Engine {
                 let request = &mut self.requests[index];
                 request.bytes += payload as u64;
                 if request.bytes == request.expected {
-                    self.end_stream(index);
+                    self.end_stream_if_over(index);
                 } else {
                     // To the end: the others shall not wait for the whole of it.
                     self.push_chunk(gate, chunk);

@@ -98,7 +98,7 @@ pub(crate) struct Request {
     pub bytes: u64,
     /// Receives: the length of the matched message. Sends: how many bytes the receiver granted.
     pub expected: u64,
-    /// Receives: the sender's request.
+    /// Receives: the sender's request. Streaming sends: how many parts are underway on bulk tracks.
     pub remote: u64,
     /// Receives: when it was posted, to choose between an exact and a wildcard receive.
     pub order: u64,

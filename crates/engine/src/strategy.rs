@@ -1,27 +1,44 @@
-//! Strategies: what the next packet is.
+//! Strategies: what a rail carries next.
 //!
-//! A strategy is asked when a rail has room. It sees the whole outbox of one gate and the rail's
-//! profile, and returns a plan: which chunks, and how much of each. It changes nothing, so that
-//! plans can be tested and replayed without a network.
+//! A strategy is asked when a rail has room. It sees the whole outbox of one gate and all rails that
+//! lead there, and returns a plan: a packet of some of the chunks, or a part of a large message. It
+//! changes nothing, so that plans can be tested and replayed without a network.
 
 mod aggregate;
 mod direct;
 
 use std::fmt;
 
-use base::RailProfile;
+use base::{RailId, RailProfile};
+
+use crate::model::RailModel;
 
 pub use aggregate::Aggregate;
 pub use direct::Direct;
 
-/// Decides what the next packet holds.
+/// Decides what a rail carries next.
 pub trait Strategy: fmt::Debug + std::marker::Send {
     /// The name by which people choose it.
     fn name(&self) -> &'static str;
 
-    /// Fills `plan`, which is empty, with what the next packet on a rail with this profile shall
-    /// hold. An empty plan sends nothing.
-    fn plan(&self, window: &dyn Window, rail: &RailProfile, plan: &mut Plan);
+    /// Fills `plan`, which is empty, with what the rail `rails[rail]`, which has room, shall carry
+    /// next. An empty plan sends nothing there now.
+    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan);
+}
+
+/// One of the rails that lead to a gate.
+#[derive(Clone, Copy, Debug)]
+pub struct RailView<'a> {
+    /// Which rail it is.
+    pub id: RailId,
+    /// What the driver declares of it.
+    pub profile: &'a RailProfile,
+    /// What is known of its speed.
+    pub model: &'a RailModel,
+    /// The longest packet that it takes to this gate, in bytes.
+    pub packet_bytes_max: usize,
+    /// Bytes that were posted on it to this gate and are still underway.
+    pub backlog_bytes: u64,
 }
 
 /// The chunks that wait for one gate, oldest first.
@@ -45,20 +62,24 @@ pub struct Offer {
     pub header: usize,
     /// Bytes of its data that wait.
     pub payload: usize,
-    /// Whether a part of the data may go alone.
+    /// Whether it is the data of a granted message: a part of it may go alone, and on a rail with
+    /// a bulk track it goes there.
     pub divisible: bool,
 }
 
-/// The content of a packet: chunks by their place in the window, in rising order.
+/// What a rail shall carry: chunks in one packet, by their place in the window, in rising order; or
+/// a part of one chunk on the bulk track.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The entries.
+    /// The entries of the packet.
     pub entries: Vec<Entry>,
     /// Bytes of the whole packet.
     pub bytes: usize,
+    /// The part; the packet is empty then.
+    pub part: Option<Entry>,
 }
 
-/// One chunk's share of a packet.
+/// One chunk's share of a packet, or the part of one that goes on the bulk track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The chunk's place in the window.
@@ -72,6 +93,7 @@ impl Plan {
     pub fn clear(&mut self) {
         self.entries.clear();
         self.bytes = 0;
+        self.part = None;
     }
 
     /// Adds as much of a chunk as `space` bytes in all let in; returns whether anything was added.

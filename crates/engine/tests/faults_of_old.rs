@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::{Aggregate, Direct};
-use engine::{ContextSlot, Engine, Problem, Receive, RequestId, Send};
+use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send};
 use memory::{Buffer, Scratch};
 
 const RAIL: RailId = RailId(0);
@@ -22,7 +22,8 @@ fn engine_with_packets(own: u32, rails: usize, packet_bytes_max: usize) -> Engin
         fetch_segment_bytes_min: 0,
         latency_ns: 100,
         bandwidth_bytes_per_us: 1000,
-        ordered: true,
+        packet_ns: 50,
+        bulk: false,
     };
     let mut engine = Engine::new(GateId(own), vec![profile; rails], Box::new(Aggregate));
     let all: Vec<_> = (0..rails as u8).map(RailId).collect();
@@ -66,12 +67,19 @@ fn receive(
     engine.receive(Receive { context, source, tag, buffer })
 }
 
+/// The backlog of a rail that shall not be taken, or that shall.
+fn busy_unless(chosen: bool) -> u64 {
+    if chosen { 0 } else { 1 << 20 }
+}
+
 /// All packets that wait for the other engine, on any rail.
 fn packets(engine: &mut Engine, to: GateId, rail: RailId) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
-    while let Some(length) = engine.plan_packet(to, rail) {
+    while let Planned::Packet(length) =
+        engine.plan(to, rail, &mut |other| busy_unless(other == rail))
+    {
         let mut packet = vec![0; length];
-        engine.write_packet(to, &mut packet);
+        engine.write_packet(to, rail, &mut packet);
         all.push(packet);
     }
     all
@@ -178,9 +186,11 @@ fn a_granted_message_lands_in_parts_on_whichever_rail() {
     }
     // The parts leave on both rails in turn, and those of the second arrive first.
     let (mut first, mut second, mut turn) = (Vec::new(), Vec::new(), 0);
-    while let Some(length) = one.plan_packet(GateId(1), RailId(turn % 2)) {
+    while let Planned::Packet(length) =
+        one.plan(GateId(1), RailId(turn % 2), &mut |other| busy_unless(other.0 == turn % 2))
+    {
         let mut packet = vec![0; length];
-        one.write_packet(GateId(1), &mut packet);
+        one.write_packet(GateId(1), RailId(turn % 2), &mut packet);
         if turn % 2 == 0 {
             first.push(packet)
         } else {

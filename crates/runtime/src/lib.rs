@@ -11,6 +11,7 @@ pub mod configuration;
 mod copying;
 pub mod instruments;
 pub mod lock;
+mod receiver;
 mod runtime;
 pub mod waiting;
 mod wire_up;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use base::{ContextId, GateId, RailId};
-use driver::{Doorbell, Driver, Loopback, Sink};
+use driver::{Doorbell, Driver, DriverError, Loopback, Sink};
 use driver_shm::Shm;
 use engine::strategy::{Aggregate, Direct, Strategy};
 use engine::{
-    ContextSlot, Engine, Incoming, MessageId, Outcome, Receive, RequestId, Send as SendCommand,
+    ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, Receive, RequestId,
+    Send as SendCommand,
 };
 use memory::Buffer;
 
@@ -16,6 +17,7 @@ use crate::configuration::Configuration;
 use crate::copying::{Choice, Mechanism};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{Kind, number_of};
+use crate::receiver::Heard;
 use crate::wire_up::Fatal;
 
 /// The rail from the process to itself.
@@ -29,14 +31,11 @@ pub struct Runtime {
     engine: Engine,
     loopback: Loopback,
     shm: Shm,
-    strangers: Strangers,
+    heard: Heard,
     copying: Choice,
     fatal: Fatal,
     instruments: Instruments,
 }
-
-/// Packets from peers that are not connected yet.
-type Strangers = Vec<(GateId, Box<[u8]>)>;
 
 impl Runtime {
     pub(crate) fn new(
@@ -47,9 +46,8 @@ impl Runtime {
         fatal: Fatal,
         instruments: Instruments,
     ) -> Self {
-        let (strangers, copying) = (Strangers::new(), Choice::default());
-        let mut runtime =
-            Self { own, engine, loopback, shm, strangers, copying, fatal, instruments };
+        let (heard, copying) = (Heard::default(), Choice::default());
+        let mut runtime = Self { own, engine, loopback, shm, heard, copying, fatal, instruments };
         runtime.engine.connect(own, &[LOOPBACK], true);
         runtime
     }
@@ -175,13 +173,9 @@ impl Runtime {
     /// anything to do.
     #[inline]
     pub fn progress(&mut self) -> bool {
-        let mut receiver = Receiver {
-            engine: &mut self.engine,
-            strangers: &mut self.strangers,
-            fatal: &self.fatal,
-        };
-        let mut active = self.loopback.poll(&mut receiver);
-        active |= self.shm.poll(&mut receiver);
+        let Self { engine, heard, fatal, .. } = self;
+        let mut active = self.loopback.poll(&mut heard.receiver(engine, fatal, LOOPBACK));
+        active |= self.shm.poll(&mut heard.receiver(engine, fatal, SHM));
         if active || self.engine.has_work() {
             active |= self.follow_up();
         }
@@ -190,14 +184,13 @@ impl Runtime {
 
     /// What follows from packets that arrived; returns whether any packet could go.
     fn follow_up(&mut self) -> bool {
-        for (gate, packet) in std::mem::take(&mut self.strangers) {
+        for (gate, packet) in self.heard.strangers() {
             self.connect(gate);
-            let mut receiver = Receiver {
-                engine: &mut self.engine,
-                strangers: &mut self.strangers,
-                fatal: &self.fatal,
-            };
-            receiver.packet(gate, &packet);
+            let Self { engine, heard, fatal, .. } = self;
+            heard.receiver(engine, fatal, SHM).packet(gate, 0, &packet);
+        }
+        for (gate, rail, why) in self.heard.lost() {
+            self.lose(gate, rail, &why);
         }
         if self.copying.is_timing() {
             self.note_copied();
@@ -243,9 +236,11 @@ impl Runtime {
         if let Some(posted) = part {
             return posted;
         }
-        let Some(length) = self.engine.plan_packet(gate, rail) else { return false };
+        let Planned::Packet(length) = self.engine.plan(gate, rail, &mut |_| 0) else {
+            return false;
+        };
         let engine = &mut self.engine;
-        let write = |out: &mut [u8]| engine.write_packet(gate, out);
+        let write = |out: &mut [u8]| engine.write_packet(gate, rail, out);
         match rail {
             LOOPBACK => loopback.push(length, write),
             _ => shm.push(gate, length, write),
@@ -259,7 +254,7 @@ impl Runtime {
             return;
         }
         match self.shm.connect(gate) {
-            Ok(fetches) => self.connected(gate, fetches),
+            Ok(reach) => self.connected(gate, reach.fetches),
             Err(error) => self.fatal.end(&cannot_reach(gate, &error)),
         }
     }
@@ -268,6 +263,14 @@ impl Runtime {
         self.engine.connect(gate, &[SHM], fetches);
         self.instruments.runtime.peers.add(1);
         self.instruments.journal.note(Kind::PeerConnected, &[gate.0.into(), fetches.into()]);
+    }
+
+    /// Goes on without a rail to a peer, or ends the job if it was the last.
+    #[cold]
+    fn lose(&mut self, gate: GateId, rail: RailId, why: &DriverError) {
+        if !self.engine.lose_rail(gate, rail) {
+            self.fatal.end(&cannot_reach(gate, why));
+        }
     }
 
     /// Takes the time of large messages that are complete.
@@ -307,10 +310,10 @@ impl Runtime {
     ///
     /// # Errors
     /// Why it does not.
-    pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), driver::DriverError> {
+    pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), DriverError> {
         if !self.engine.is_connected(gate) {
-            let fetches = self.shm.connect(gate)?;
-            self.connected(gate, fetches);
+            let reach = self.shm.connect(gate)?;
+            self.connected(gate, reach.fetches);
         }
         Ok(())
     }
@@ -330,30 +333,6 @@ pub(crate) fn strategy(configuration: Configuration) -> Box<dyn Strategy> {
     if configuration.aggregate() { Box::new(Aggregate) } else { Box::new(Direct) }
 }
 
-pub(crate) fn cannot_reach(gate: GateId, error: &driver::DriverError) -> String {
+pub(crate) fn cannot_reach(gate: GateId, error: &DriverError) -> String {
     format!("rank {} cannot be reached: {error}", gate.0)
-}
-
-/// Takes what the rails report.
-struct Receiver<'a> {
-    engine: &'a mut Engine,
-    strangers: &'a mut Strangers,
-    fatal: &'a Fatal,
-}
-
-impl Sink for Receiver<'_> {
-    #[inline]
-    fn packet(&mut self, gate: GateId, bytes: &[u8]) {
-        if !self.engine.is_connected(gate) {
-            self.strangers.push((gate, bytes.into()));
-            return;
-        }
-        if let Err(malformed) = self.engine.handle_packet(gate, bytes) {
-            self.fatal.end(&format!("{malformed}, which rank {} sent", gate.0));
-        }
-    }
-
-    fn fetched(&mut self, token: u64, complete: bool) {
-        self.engine.handle_fetched(RequestId::from_u64(token), complete);
-    }
 }

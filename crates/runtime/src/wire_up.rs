@@ -75,7 +75,7 @@ pub fn start(
     let options = Options { single_copy: configuration.single_copy() };
     let shm = Shm::create(own, options, lookup(&job))?;
     let loopback = Loopback::new(own);
-    let profiles = vec![loopback.profile().clone(), shm.profile().clone()];
+    let profiles = [loopback.rails(), shm.rails()].concat();
     let mut engine = Engine::new(own, profiles, strategy(configuration));
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
     let crowded = publish(&job, &shm, size)?;

@@ -1,9 +1,10 @@
 //! Packets and fetches: from the engines to the network and back, observed by the reference.
 
-use base::{ContextId, GateId, RailId};
-use engine::Fetch;
+use base::{ContextId, GateId};
+use engine::{Fetch, Place, Planned};
 use wire::{Envelope, FlowLabel, Record, Records};
 
+use crate::network::{Freight, Way};
 use crate::reference::{Fact, Label};
 use crate::world::{Fate, Message, Outcome, World};
 
@@ -20,7 +21,7 @@ impl World {
         }
     }
 
-    fn flush_one(&mut self, way: (GateId, GateId, RailId)) -> bool {
+    fn flush_one(&mut self, way: Way) -> bool {
         let (own, gate, rail) = way;
         let (network, engine) = (&self.network, &mut self.engines[own.0 as usize]);
         if self.rng.bool() {
@@ -44,15 +45,56 @@ impl World {
         if !network.has_room(way) {
             return false;
         }
-        let Some(length) = engine.plan_packet(gate, rail) else { return false };
-        let mut packet = vec![0; length];
-        engine.write_packet(gate, &mut packet);
-        self.post(way, packet);
-        true
+        let mut backlog = |_| if self.rng.bool() { 0 } else { self.rng.u64(..100) };
+        match engine.plan(gate, rail, &mut backlog) {
+            Planned::Nothing => false,
+            Planned::Packet(length) => {
+                let mut packet = vec![0; length];
+                engine.write_packet(gate, rail, &mut packet);
+                self.post(way, packet);
+                true
+            }
+            Planned::Part => {
+                let part = engine.take_part(gate, rail);
+                self.report.parts += 1;
+                self.network.post(&mut self.rng, way, Freight::Part(part));
+                true
+            }
+        }
+    }
+
+    /// Something arrives.
+    pub(crate) fn take(&mut self, way: Way, freight: Freight) -> Outcome {
+        let (from, to, rail) = way;
+        match freight {
+            Freight::Packet(packet) => self.take_packet(from, to, &packet),
+            Freight::Part(part) => {
+                let mut data = vec![0; part.length];
+                part.buffer.read(part.offset, &mut data);
+                self.engine(from.0).handle_sent(to, part.request);
+                self.network.go_on(&mut self.rng, way, Freight::Beginning(part.label, data));
+                Ok(())
+            }
+            Freight::Beginning(label, data) => {
+                let place = self.engine(to.0).begin_part(from, rail, &label, data.len());
+                let place = place.map_err(|malformed| malformed.to_string())?;
+                if let Place::At { instead_of: Some(other), .. } = place {
+                    self.network.cut((from, to, other));
+                }
+                self.network.go_on(&mut self.rng, way, Freight::End(label, data, place));
+                Ok(())
+            }
+            Freight::End(label, data, place) => {
+                let Place::At { buffer, offset, .. } = place else { return Ok(()) };
+                buffer.write(offset, &data);
+                let taken = self.engine(to.0).end_part(from, &label, data.len());
+                taken.map_err(|malformed| malformed.to_string())
+            }
+        }
     }
 
     /// Puts a packet on its way, and learns from it what only the sender knows.
-    pub(crate) fn post(&mut self, way: (GateId, GateId, RailId), packet: Vec<u8>) {
+    pub(crate) fn post(&mut self, way: Way, packet: Vec<u8>) {
         let (from, to) = (way.0.0, way.1.0);
         let mut records = 0;
         for record in Records::new(&packet) {
@@ -70,13 +112,17 @@ impl World {
         }
         self.report.packets += 1;
         self.report.shared_packets += u64::from(records > 1);
-        self.network.post(&mut self.rng, way, packet);
+        self.network.post(&mut self.rng, way, Freight::Packet(packet));
     }
 
     /// A packet arrives, at the reference and at the engine.
     pub(crate) fn take_packet(&mut self, from: GateId, to: GateId, packet: &[u8]) -> Outcome {
         for record in Records::new(packet) {
             match record.map_err(|malformed| malformed.to_string())? {
+                Record::Number { number, .. } if !self.arrived.insert((from.0, to.0, number)) => {
+                    self.report.duplicates += 1;
+                    break;
+                }
                 Record::Message { envelope, synchronous, .. } => {
                     let message = self.arrive(from.0, to.0, envelope)?;
                     // Its send is complete.

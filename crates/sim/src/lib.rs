@@ -12,6 +12,7 @@
 mod actions;
 mod ending;
 mod inputs;
+mod losses;
 mod network;
 mod outcomes;
 mod reference;

@@ -1,16 +1,18 @@
 //! The network: rails that keep their own order, delay packets, and have little room; and fetches,
 //! which take their time too.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use base::{GateId, RailId};
-use engine::Fetch;
+use engine::{Fetch, Part, Place};
 use fastrand::Rng;
 
 /// Everything on its way.
 #[derive(Debug)]
 pub(crate) struct Network {
-    queues: BTreeMap<(GateId, GateId, RailId), VecDeque<Underway>>,
+    queues: BTreeMap<Way, VecDeque<Underway>>,
+    /// Rails between two processes, the lower one first, that carry nothing any more.
+    cut: BTreeSet<Way>,
     fetches: Vec<(u64, u32, Fetch)>,
     room: usize,
     delay_max: u64,
@@ -18,19 +20,44 @@ pub(crate) struct Network {
     pub now: u64,
 }
 
+/// From whom, to whom, on which rail.
+pub(crate) type Way = (GateId, GateId, RailId);
+
 #[derive(Debug)]
 struct Underway {
     arrival: u64,
-    packet: Vec<u8>,
+    freight: Freight,
 }
+
+/// What rails carry.
+#[derive(Debug)]
+pub(crate) enum Freight {
+    Packet(Vec<u8>),
+    /// A part whose memory has not been read yet.
+    Part(Part),
+    /// A part whose memory has been read: its beginning arrives, with its label and length.
+    Beginning(Label, Vec<u8>),
+    /// Its end arrives, and belongs there.
+    End(Label, Vec<u8>, Place),
+}
+
+/// What the receiver of a part is told of it.
+pub(crate) type Label = [u8; 24];
 
 impl Network {
     pub(crate) fn new(room: usize, delay_max: u64) -> Self {
-        Self { queues: BTreeMap::new(), fetches: Vec::new(), room, delay_max, now: 0 }
+        Self {
+            queues: BTreeMap::new(),
+            cut: BTreeSet::new(),
+            fetches: Vec::new(),
+            room,
+            delay_max,
+            now: 0,
+        }
     }
 
     /// Whether a rail takes a packet now.
-    pub(crate) fn has_room(&self, way: (GateId, GateId, RailId)) -> bool {
+    pub(crate) fn has_room(&self, way: Way) -> bool {
         self.queues.get(&way).is_none_or(|queue| queue.len() < self.room)
     }
 
@@ -39,11 +66,33 @@ impl Network {
         self.fetches.is_empty() && self.queues.values().all(VecDeque::is_empty)
     }
 
-    pub(crate) fn post(&mut self, rng: &mut Rng, way: (GateId, GateId, RailId), packet: Vec<u8>) {
+    pub(crate) fn post(&mut self, rng: &mut Rng, way: Way, freight: Freight) {
+        if self.is_cut(way) {
+            return;
+        }
         let queue = self.queues.entry(way).or_default();
         let after = queue.back().map_or(self.now, |last| last.arrival);
         let arrival = after.max(self.now + rng.u64(0..=self.delay_max));
-        queue.push_back(Underway { arrival, packet });
+        queue.push_back(Underway { arrival, freight });
+    }
+
+    /// What has begun to arrive goes on before all else on its rail.
+    pub(crate) fn go_on(&mut self, rng: &mut Rng, way: Way, freight: Freight) {
+        if !self.is_cut(way) {
+            let arrival = self.now + rng.u64(0..=self.delay_max);
+            self.queues.entry(way).or_default().push_front(Underway { arrival, freight });
+        }
+    }
+
+    /// The rail between two processes carries nothing any more; what is on its way is lost.
+    pub(crate) fn cut(&mut self, way: Way) {
+        self.cut.insert((way.0.min(way.1), way.0.max(way.1), way.2));
+        self.queues.remove(&way);
+        self.queues.remove(&(way.1, way.0, way.2));
+    }
+
+    pub(crate) fn is_cut(&self, way: Way) -> bool {
+        self.cut.contains(&(way.0.min(way.1), way.0.max(way.1), way.2))
     }
 
     /// Process `process` reads the memory of another one.
@@ -51,8 +100,8 @@ impl Network {
         self.fetches.push((self.now + rng.u64(0..=self.delay_max), process, fetch));
     }
 
-    /// One step of time; the packets that arrive in it, in random order of rails.
-    pub(crate) fn step(&mut self, rng: &mut Rng) -> Vec<(GateId, GateId, Vec<u8>)> {
+    /// One step of time; what arrives in it, in random order of rails.
+    pub(crate) fn step(&mut self, rng: &mut Rng) -> Vec<(Way, Freight)> {
         self.now += 1;
         let mut ways: Vec<_> = self.queues.keys().copied().collect();
         rng.shuffle(&mut ways);
@@ -61,7 +110,12 @@ impl Network {
             let Some(queue) = self.queues.get_mut(&way) else { continue };
             while queue.front().is_some_and(|first| first.arrival <= self.now) {
                 let Some(underway) = queue.pop_front() else { break };
-                arrived.push((way.0, way.1, underway.packet));
+                let is_part = !matches!(underway.freight, Freight::Packet(_));
+                arrived.push((way, underway.freight));
+                if is_part {
+                    // What stands behind it must not overtake its end.
+                    break;
+                }
             }
         }
         arrived

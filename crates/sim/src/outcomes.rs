@@ -114,8 +114,7 @@ impl World {
     /// Whether the wish to have a message back may be without effect: it may overtake the message,
     /// or both wait for the receiver to open the context.
     fn may_wait(&self, message: &Message) -> bool {
-        let engine = &self.engines[message.from as usize];
-        let rails = engine.rails_of(World::gate(message.to)).len();
+        let rails = self.setting.rails_between(message.from, message.to);
         rails > 1 || self.slots[message.to as usize][message.context].is_none()
     }
 

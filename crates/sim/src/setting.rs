@@ -26,6 +26,8 @@ pub(crate) struct Setting {
     pub declined_fetches: u8,
     /// Whether operations are cancelled at random moments.
     pub cancels: bool,
+    /// Whether rails are cut.
+    pub cuts: bool,
     /// Of 16 operations of a process, how many post a receive; 6 send.
     pub receives: u8,
     pub first_sequence: u32,
@@ -43,7 +45,7 @@ impl Setting {
         // Large messages to a slow process use up the credit.
         let large = rng.u8(..LARGE_WORLDS) == 0;
         let processes = if large { rng.u32(1..=2) } else { rng.u32(1..=5) };
-        let rails: Vec<_> = (0..rng.usize(1..=2)).map(|_| random_rail(rng, large)).collect();
+        let rails: Vec<_> = (0..rng.usize(1..=3)).map(|_| random_rail(rng, large)).collect();
         let all: Vec<_> = (0..rails.len() as u8).map(RailId).collect();
         let pair = |rng: &mut Rng| match rng.bool() {
             true => all.clone(),
@@ -58,7 +60,7 @@ impl Setting {
         }
         let eager = rails.iter().map(|rail| {
             let packet = rail.packet_bytes_max.min(wire::PAYLOAD_BYTES_MAX);
-            rail.eager_bytes_max.min(packet - wire::HEADER_BYTES_MAX)
+            rail.eager_bytes_max.min(packet - wire::HEADER_BYTES_MAX - wire::NUMBER_BYTES)
         });
         let eager_bytes_min = eager.min().unwrap_or(0);
         if large {
@@ -79,6 +81,7 @@ impl Setting {
             failing_fetches: [0, 0, 4, 16][rng.usize(..4)],
             declined_fetches: [0, 4][rng.usize(..2)],
             cancels: rng.bool(),
+            cuts: rng.u8(..4) == 0,
             receives: if large { 1 } else { rng.u8(3..=5) },
             first_sequence: [0, u32::MAX, u32::MAX - 5][rng.usize(..3)],
             thresholds,
@@ -93,10 +96,18 @@ impl Setting {
         let mut engine = Engine::new(GateId(own), self.rails.clone(), strategy);
         engine.count_messages_from(self.first_sequence);
         for peer in 0..self.processes {
-            let pair = own.min(peer) * self.processes + own.max(peer);
-            engine.connect(GateId(peer), &self.pairs[pair as usize], self.fetches);
+            engine.connect(GateId(peer), self.pair(own, peer), self.fetches);
         }
         engine
+    }
+
+    fn pair(&self, one: u32, other: u32) -> &[RailId] {
+        &self.pairs[(one.min(other) * self.processes + one.max(other)) as usize]
+    }
+
+    /// How many rails there were between two processes before any was cut.
+    pub(crate) fn rails_between(&self, one: u32, other: u32) -> usize {
+        self.pair(one, other).len()
     }
 
     /// A length near some threshold, or a short one.
@@ -127,6 +138,7 @@ fn random_rail(rng: &mut Rng, large: bool) -> RailProfile {
         fetch_segment_bytes_min: [0, 39, 1000][rng.usize(..3)],
         latency_ns: 100,
         bandwidth_bytes_per_us: [10, 1000][rng.usize(..2)],
-        ordered: true,
+        packet_ns: 50,
+        bulk: rng.bool(),
     }
 }

@@ -1,8 +1,8 @@
 //! A world: the engines, what is known of every message and receive, and the loop that moves it on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use base::{ContextId, GateId};
+use base::{ContextId, GateId, RailId};
 use engine::{ContextSlot, Engine, MessageId, RequestId};
 use fastrand::Rng;
 
@@ -52,6 +52,12 @@ report! {
     scattered_fetches,
     /// Fetches that failed or were declined.
     refused_fetches,
+    /// Parts of large messages on bulk tracks.
+    parts,
+    /// Rails between two processes that were cut.
+    cuts,
+    /// Packets that arrived twice.
+    duplicates,
     /// Messages that waited for earlier ones or for their context.
     early,
     /// Messages that were withdrawn by their senders.
@@ -100,6 +106,10 @@ pub(crate) struct World {
     pub exposed: HashMap<(u32, u64), (usize, u32)>,
     /// The streams (context, sender) to which a receiver gave a number.
     pub numbers: HashMap<(u32, u32), (usize, u32)>,
+    /// The numbered packets that have arrived: sender, receiver, number.
+    pub arrived: HashSet<(u32, u32, u32)>,
+    /// Who has not noticed yet that a rail to somebody was cut.
+    pub unaware: Vec<(u32, GateId, RailId)>,
     /// When something last moved.
     pub moved_at: u64,
     pub report: Report,
@@ -177,6 +187,8 @@ impl World {
             message_of_request: HashMap::new(),
             exposed: HashMap::new(),
             numbers: HashMap::new(),
+            arrived: HashSet::new(),
+            unaware: Vec::new(),
             moved_at: 0,
             report: Report::default(),
             setting,
@@ -223,10 +235,14 @@ impl World {
 
     /// One step of time, and what follows from it.
     fn step(&mut self) -> Outcome {
-        for (from, to, packet) in self.network.step(&mut self.rng) {
+        for (way, freight) in self.network.step(&mut self.rng) {
+            if self.network.is_cut(way) {
+                continue;
+            }
             self.moved_at = self.network.now;
-            self.take_packet(from, to, &packet)?;
+            self.take(way, freight)?;
         }
+        self.lose_rails();
         for (process, fetch) in self.network.ended_fetches() {
             self.moved_at = self.network.now;
             self.end_fetch(process, &fetch)?;
@@ -242,7 +258,10 @@ impl World {
                 self.receive_held(held)?;
             }
             (0..self.setting.processes).for_each(|process| self.flush(process));
-            if self.network.is_quiet() && !self.engines.iter().any(Engine::has_work) {
+            if self.network.is_quiet()
+                && self.unaware.is_empty()
+                && !self.engines.iter().any(Engine::has_work)
+            {
                 return self.check_settled();
             }
             if self.network.now - self.moved_at > STILL_STEPS_MAX || self.network.now > STEPS_MAX {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{ContextId, GateId, RailId, RailProfile, RemoteMemory};
 use engine::strategy::Aggregate;
-use engine::{ContextSlot, Engine, Receive, RequestId, Send};
+use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send};
 use fastrand::Rng;
 use memory::{Buffer, Scratch};
 use wire::{Envelope, FlowLabel, Record};
@@ -21,7 +21,8 @@ fn engine(own: u32) -> Engine {
         fetch_segment_bytes_min: 0,
         latency_ns: 100,
         bandwidth_bytes_per_us: 1000,
-        ordered: true,
+        packet_ns: 50,
+        bulk: false,
     };
     let mut engine = Engine::new(GateId(own), vec![profile], Box::new(Aggregate));
     (0..3).for_each(|gate| engine.connect(GateId(gate), &[RailId(0)], gate != HONEST.0));
@@ -34,9 +35,9 @@ fn buffer(length: usize) -> Buffer {
 
 fn packets(engine: &mut Engine, gate: GateId) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
-    while let Some(length) = engine.plan_packet(gate, RailId(0)) {
+    while let Planned::Packet(length) = engine.plan(gate, RailId(0), &mut |_| 0) {
         let mut packet = vec![0; length];
-        engine.write_packet(gate, &mut packet);
+        engine.write_packet(gate, RailId(0), &mut packet);
         all.push(packet);
     }
     all

@@ -18,6 +18,8 @@ pub(crate) const KIND_CREDIT: u8 = 6;
 pub(crate) const KIND_FLOW: u8 = 7;
 pub(crate) const KIND_CANCEL: u8 = 8;
 pub(crate) const KIND_CANCEL_REPLY: u8 = 9;
+pub(crate) const KIND_NUMBER: u8 = 10;
+pub(crate) const KIND_RECEIVED: u8 = 11;
 
 /// The flow is not agreed yet: context and source follow the header.
 pub(crate) const FLAG_NEW_FLOW: u8 = 1;

@@ -10,16 +10,21 @@
 
 #![forbid(unsafe_code)]
 
+mod label;
 mod layout;
 mod record;
 
+pub use label::PartLabel;
 pub use record::{Envelope, FlowLabel, LoneMessage, Malformed, Record, Records, message_header};
 
 /// The version of this format; peers must agree on it before the first packet.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of a record that carries a short message with an agreed flow, without its payload.
 pub const MESSAGE_HEADER_BYTES: usize = 16;
+
+/// Bytes of the record that opens a numbered packet.
+pub const NUMBER_BYTES: usize = 16;
 
 /// The longest payload that one record carries, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = u16::MAX as usize - 7;

@@ -105,6 +105,19 @@ pub enum Record<'a> {
         /// Whether the message was withdrawn; otherwise it had been matched.
         withdrawn: bool,
     },
+    /// The number of the packet that it opens, counted per direction between two processes that
+    /// several rails connect, modulo 2^32.
+    Number {
+        /// The number.
+        number: u32,
+        /// All that the other process sent with lower numbers is here.
+        received: u32,
+    },
+    /// All packets and parts with lower numbers are here.
+    Received {
+        /// The first number that is not.
+        below: u32,
+    },
 }
 
 /// Writes the header of a message with an agreed flow, which [`MESSAGE_HEADER_BYTES`] bytes hold;
@@ -221,6 +234,14 @@ impl Record<'_> {
                 put_u64(out, 16, offset);
                 24
             }
+            _ => self.emit_control(out),
+        }
+    }
+
+    /// Writes a control record.
+    fn emit_control(&self, out: &mut [u8]) -> usize {
+        let halves = |value: u64| [value as u32, (value >> 32) as u32];
+        match *self {
             Record::Finished { request } => {
                 let [low, high] = halves(request);
                 put_header(out, KIND_FINISHED, 0, 0, [low, high, 0]);
@@ -247,6 +268,15 @@ impl Record<'_> {
                 put_header(out, KIND_CANCEL_REPLY, flags, 0, [low, high, 0]);
                 16
             }
+            Record::Number { number, received } => {
+                put_header(out, KIND_NUMBER, 0, 0, [number, received, 0]);
+                16
+            }
+            Record::Received { below } => {
+                put_header(out, KIND_RECEIVED, 0, 0, [below, 0, 0]);
+                16
+            }
+            _ => unreachable!("the other records have bodies or payloads of their own"),
         }
     }
 
@@ -421,6 +451,10 @@ fn parse_control(rest: &[u8], kind: u8, flags: u8, payload_len: usize) -> Parsed
         KIND_CANCEL_REPLY => {
             Record::CancelReply { request, withdrawn: flags & FLAG_WITHDRAWN != 0 }
         }
+        KIND_NUMBER => {
+            Record::Number { number: u32_at(rest, WORD_A), received: u32_at(rest, WORD_B) }
+        }
+        KIND_RECEIVED => Record::Received { below: u32_at(rest, WORD_A) },
         _ => return Err("an unknown kind of record"),
     };
     if payload_len != 0 {

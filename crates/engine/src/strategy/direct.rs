@@ -1,10 +1,10 @@
 //! `direct`: each chunk a packet, in the order of submission.
 
-use base::RailProfile;
+use super::{Entry, Plan, RailView, Strategy, Window};
+use crate::tactic;
 
-use super::{Plan, Strategy, Window};
-
-/// Sends each chunk in a packet of its own.
+/// Sends each chunk in a packet of its own, on the rail that delivers first; large ones in parts on
+/// all rails.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Direct;
 
@@ -13,9 +13,20 @@ impl Strategy for Direct {
         "direct"
     }
 
-    fn plan(&self, window: &dyn Window, rail: &RailProfile, plan: &mut Plan) {
-        if !window.is_empty() {
-            plan.add(0, window.offer(0), rail.packet_bytes_max);
+    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+        if window.is_empty() {
+            return;
+        }
+        let offer = window.offer(0);
+        if !offer.divisible && tactic::first_to_deliver(rails) != rail {
+            return;
+        }
+        match tactic::next_part(offer, rails, rail) {
+            Some(payload) if payload > 0 => plan.part = Some(Entry { index: 0, payload }),
+            Some(_) => {}
+            None => {
+                plan.add(0, offer, rails[rail].packet_bytes_max);
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
 use datatype::Datatype;
 use engine::strategy::Direct;
-use engine::{ContextSlot, Engine, Problem, Receive, RequestId, Send};
+use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send};
 use memory::{Buffer, Scratch};
 
 use crate::attribute::Attributes;
@@ -140,7 +140,8 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
         fetch_segment_bytes_min: 0,
         latency_ns: 100,
         bandwidth_bytes_per_us: 10_000,
-        ordered: true,
+        packet_ns: 50,
+        bulk: false,
     };
     let mut engine = Engine::new(GateId(rank), vec![rail], Box::new(Direct));
     for peer in 0..size {
@@ -168,9 +169,9 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
 fn next_packet(engine: &mut Engine) -> Option<(GateId, Vec<u8>)> {
     for _ in 0..engine.gates_with_work() {
         let gate = engine.gate_with_work()?;
-        if let Some(length) = engine.plan_packet(gate, RailId(0)) {
+        if let Planned::Packet(length) = engine.plan(gate, RailId(0), &mut |_| 0) {
             let mut packet = vec![0; length];
-            engine.write_packet(gate, &mut packet);
+            engine.write_packet(gate, RailId(0), &mut packet);
             return Some((gate, packet));
         }
     }

@@ -1,0 +1,45 @@
+//! Rails that are lost while the world goes on.
+
+use base::{GateId, RailId};
+
+use crate::world::World;
+
+impl World {
+    /// Now and then cuts a rail between two processes that have another one; and lets those notice
+    /// that have not, each at its own time.
+    pub(crate) fn lose_rails(&mut self) {
+        if self.setting.cuts && self.rng.u8(..32) == 0 {
+            self.cut_one();
+        }
+        let mut unaware = std::mem::take(&mut self.unaware);
+        unaware.retain(|&(process, gate, rail)| {
+            let notices = self.rng.u8(..8) == 0;
+            if notices {
+                self.moved_at = self.network.now;
+                assert!(self.engine(process).lose_rail(gate, rail), "another rail is left");
+            }
+            !notices
+        });
+        self.unaware = unaware;
+    }
+
+    fn cut_one(&mut self) {
+        let processes = self.setting.processes;
+        let (one, other) = (self.rng.u32(..processes), self.rng.u32(..processes));
+        let gate = GateId(other);
+        let rails = self.engines[one as usize].rails_of(gate);
+        let whole: Vec<RailId> = rails
+            .iter()
+            .copied()
+            .filter(|&rail| !self.network.is_cut((GateId(one), gate, rail)))
+            .collect();
+        if one == other || whole.len() < 2 {
+            return;
+        }
+        self.report.cuts += 1;
+        let rail = whole[self.rng.usize(..whole.len())];
+        self.network.cut((GateId(one), gate, rail));
+        self.unaware.push((one, gate, rail));
+        self.unaware.push((other, GateId(one), rail));
+    }
+}

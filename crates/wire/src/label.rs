@@ -1,0 +1,63 @@
+//! The label of a part of a large message on a bulk track.
+
+use crate::layout::{put_u64, u64_at};
+use crate::record::Malformed;
+
+/// Says which part of which message follows on a bulk track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartLabel {
+    /// The receiver's request.
+    pub receiver: u64,
+    /// Where the part begins in the message, in bytes.
+    pub offset: u64,
+    /// The number of the part, counted together with packets, where these are numbered.
+    pub number: Option<u32>,
+}
+
+/// Set where the part has a number.
+const NUMBERED: u64 = 1 << 32;
+
+impl PartLabel {
+    /// How many bytes a label takes.
+    pub const BYTES: usize = 24;
+
+    /// The label as bytes.
+    pub fn emit(&self) -> [u8; Self::BYTES] {
+        let mut out = [0; Self::BYTES];
+        put_u64(&mut out, 0, self.receiver);
+        put_u64(&mut out, 8, self.offset);
+        put_u64(&mut out, 16, self.number.map_or(0, |number| NUMBERED | u64::from(number)));
+        out
+    }
+
+    /// The label that these bytes are.
+    ///
+    /// # Errors
+    /// They are none.
+    pub fn parse(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
+        let last = u64_at(bytes, 16);
+        let number = match last & !u64::from(u32::MAX) {
+            0 if last == 0 => None,
+            NUMBERED => Some(last as u32),
+            _ => return Err(Malformed { offset: 16, what: "a part with an impossible number" }),
+        };
+        Ok(Self { receiver: u64_at(bytes, 0), offset: u64_at(bytes, 8), number })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_survive_their_bytes() {
+        for number in [None, Some(0), Some(u32::MAX)] {
+            let label = PartLabel { receiver: 7, offset: 1 << 40, number };
+            assert_eq!(PartLabel::parse(&label.emit()), Ok(label));
+        }
+        assert!(PartLabel::parse(&[0xff; 24]).is_err());
+        let mut odd = [0; 24];
+        odd[16] = 1;
+        assert!(PartLabel::parse(&odd).is_err());
+    }
+}
