@@ -42,6 +42,9 @@ enum Action {
         #[arg(long, conflicts_with = "unsupported")]
         variables: bool,
     },
+    /// Serves a launcher on another machine, which starts it there
+    #[command(hide = true)]
+    Agent,
     /// Runs a benchmark: combray bench pingpong
     #[command(disable_help_flag = true)]
     Bench {
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
             Action::Info { unsupported: true, .. } => info::run(info::Topic::Unsupported),
             Action::Info { variables: true, .. } => info::run(info::Topic::Variables),
             Action::Info { .. } => info::run(info::Topic::Summary),
+            Action::Agent => launch::serve_as_agent().map_err(|error| error.to_string()),
             Action::Bench { words } => bench::run(&words),
         },
     };

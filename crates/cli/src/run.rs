@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
-use launch::{Application, Plan};
+use launch::{Application, Host, Plan};
 use options::{Meaning, OPTIONS, Takes};
 use runtime::configuration::{VARIABLES, distance};
 use sys::cores;
@@ -50,35 +50,70 @@ fn parse(words: &[OsString]) -> Result<Asked, String> {
     let mut plan = Plan::default();
     let mut ignored = Vec::new();
     let mut global = HashMap::new();
+    let mut hosts = Vec::new();
     for part in words.split(|word| word == ":") {
         let mut reader = Reader {
             plan: &mut plan,
             ignored: &mut ignored,
             global: &mut global,
             application: Application::default(),
-            per_machine: None,
         };
         match reader.read(part)? {
             Some(asked) => return Ok(asked),
             None => {
                 let mut application = reader.application;
-                if application.processes == 0 {
-                    application.processes = reader.per_machine.unwrap_or(0);
+                // Programs that name no hosts share those of the first that does.
+                if application.hosts.is_empty() {
+                    application.hosts.clone_from(&hosts);
+                } else if hosts.is_empty() {
+                    hosts.clone_from(&application.hosts);
                 }
                 plan.applications.push(application);
             }
         }
     }
+    if let Some(command) = env::var_os(LAUNCH_AGENT).filter(|_| plan.launch_agent.is_empty()) {
+        plan.launch_agent = command_words(LAUNCH_AGENT, &command)?;
+    }
     let single = plan.applications.len() == 1;
     for application in &mut plan.applications {
         if application.processes == 0 {
-            application.processes = if single { cores::usable() as u32 } else { 1 };
+            application.processes = if single { usual_processes(application)? } else { 1 };
         }
         for (name, value) in &global {
             application.variables.entry(name.clone()).or_insert_with(|| value.clone());
         }
     }
     Ok(Asked::Job { plan, ignored })
+}
+
+/// How many processes a program has that does not say: as many as there is room for.
+fn usual_processes(application: &Application) -> Result<u32, String> {
+    let count = match (&application.hosts[..], application.per_host) {
+        ([], None) => cores::usable() as u32,
+        ([], Some(each)) => each,
+        ([host], None) if host.slots.is_none() && launch::is_this_machine(&host.name) => {
+            cores::usable() as u32
+        }
+        (hosts, each) => launch::slots(hosts, each),
+    };
+    if (1..=PROCESSES_MAX).contains(&count) {
+        return Ok(count);
+    }
+    Err(format!("the hosts have {count} slots; say with -n how many processes to start"))
+}
+
+/// The variable that names the command by which hosts are reached.
+const LAUNCH_AGENT: &str = "COMBRAY_LAUNCH_AGENT";
+
+/// The words of a command.
+fn command_words(option: &str, command: &OsStr) -> Result<Vec<OsString>, String> {
+    let words = command.as_bytes().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let words: Vec<OsString> = words.map(|word| OsStr::from_bytes(word).to_owned()).collect();
+    if words.is_empty() {
+        return Err(format!("{option} wants a command that runs others on a host, as ssh does"));
+    }
+    Ok(words)
 }
 
 /// More processes than this are an error of typing.
@@ -90,7 +125,6 @@ struct Reader<'a> {
     ignored: &'a mut Vec<String>,
     global: &'a mut HashMap<OsString, OsString>,
     application: Application,
-    per_machine: Option<u32>,
 }
 
 impl Reader<'_> {
@@ -133,7 +167,9 @@ impl Reader<'_> {
         let value = raw.to_string_lossy();
         match meaning {
             Meaning::Processes => self.application.processes = count(name, &value)?,
-            Meaning::ProcessesPerMachine => self.per_machine = Some(count(name, &value)?),
+            Meaning::ProcessesPerMachine => {
+                self.application.per_host = Some(count(name, &value)?);
+            }
             Meaning::TagOutput => self.plan.tag_output = true,
             Meaning::Timeout => {
                 let seconds = value.parse().ok().filter(|s: &f64| *s > 0.0 && *s < 1e9);
@@ -153,12 +189,25 @@ impl Reader<'_> {
                 self.global.insert(INITIAL_ERRHANDLER.into(), error_handler(name, &value)?.into());
             }
             Meaning::Folder => self.application.folder = Some(raw.into()),
-            Meaning::Hosts => hosts::check_list(name, &value)?,
-            Meaning::HostFile => hosts::check_file(name, raw)?,
+            Meaning::Hosts => self.add_hosts(name, hosts::read_list(name, &value)?)?,
+            Meaning::HostFile => self.add_hosts(name, hosts::read_file(name, raw)?)?,
+            Meaning::LaunchAgent => self.plan.launch_agent = command_words(name, raw)?,
+            Meaning::Oversubscribe => self.plan.oversubscribe = true,
+            Meaning::AllVariables => self.global.extend(env::vars_os()),
             Meaning::Binding if value == "none" => {}
             Meaning::Binding | Meaning::Ignored => self.ignored.push(name.to_owned()),
             Meaning::Accepted | Meaning::Help | Meaning::Version => {}
         }
+        Ok(())
+    }
+}
+
+impl Reader<'_> {
+    fn add_hosts(&mut self, option: &str, hosts: Vec<Host>) -> Result<(), String> {
+        if !self.application.hosts.is_empty() {
+            return Err(format!("{option} names hosts, but hosts were named before; do it once"));
+        }
+        self.application.hosts = hosts;
         Ok(())
     }
 }
@@ -288,6 +337,24 @@ mod tests {
     }
 
     #[test]
+    fn hosts_and_their_slots() {
+        let of = |line| plan(line).0.applications;
+        assert_eq!(of("--hosts a:2,b:3 p")[0].processes, 5);
+        assert_eq!(of("--hosts a,b -N 3 p")[0].processes, 6);
+        assert_eq!(of("-H localhost p")[0].processes, cores::usable() as u32);
+        assert_eq!(of("-H far p")[0].processes, 1);
+        let shared = of("-n 1 p : -n 1 -H a q : -n 2 -H b r : -n 1 s");
+        let names: Vec<_> =
+            shared.iter().map(|app| app.hosts.first().map_or("-", |h| &h.name)).collect();
+        assert_eq!(names, ["-", "a", "b", "a"]);
+        let (job, _) = plan("--hosts a:2 --oversubscribe -ppn 4 p");
+        assert!(job.oversubscribe && job.applications[0].per_host == Some(4));
+        let words: Vec<OsString> = ["--launch-agent", "a  b", "p"].map(OsString::from).into();
+        let Ok(Asked::Job { plan, .. }) = parse(&words) else { panic!() };
+        assert_eq!(plan.launch_agent, ["a", "b"]);
+    }
+
+    #[test]
     fn words_of_the_program_are_not_touched() {
         let (plan, _) = plan("-n 1 -- -odd -n 2 --timeout");
         assert_eq!(plan.applications[0].program, "-odd");
@@ -310,6 +377,9 @@ mod tests {
         assert!(error("--").contains("no program"));
         assert!(error("--timout 3 a").contains("did you mean --timeout"));
         assert!(error("-n 2").contains("no program"));
-        assert!(error("-host elsewhere a").contains("elsewhere"));
+        assert!(error("-host a:x p").contains("number of slots"));
+        assert!(error("-host a -H b p").contains("named before"));
+        assert!(error("--launch-agent= p").contains("wants a command"));
+        assert!(error("--hosts a:0 p").contains("say with -n"));
     }
 }

@@ -6,7 +6,7 @@
 
 mod alone;
 mod environment;
-mod mapping;
+pub(crate) mod mapping;
 mod pmi1;
 
 use std::fmt;

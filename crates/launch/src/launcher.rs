@@ -1,23 +1,33 @@
-//! Starting the processes of a job on this machine, and seeing to it that nothing is left of it.
+//! Starting the processes of a job, and seeing to it that nothing is left of it.
 //!
-//! Two processes watch over a job. The *supervisor* is the parent of all ranks and adopts what
-//! they leave behind; it forwards output and signals and serves PMI-1. The *launcher* is what the
-//! person started: it waits for the supervisor. Each notices when the other is killed, and then
-//! ends every process below it, so that nothing survives either.
+//! Two processes watch over a job. The *supervisor* is the parent of the ranks on this machine and
+//! adopts what they leave behind; it forwards output and signals and serves PMI-1. The *launcher* is
+//! what the person started: it waits for the supervisor. Each notices when the other is killed, and
+//! then ends every process below it, so that nothing survives either.
+//!
+//! On each other machine stands an *agent*, two such processes again, which the supervisor reaches
+//! over ssh. The ranks of one machine are a *crew*, the supervisor's own or an agent's.
 
+mod agent;
+mod crew;
 mod keyboard;
+mod local;
+mod outlets;
 mod program;
+mod remote;
 mod supervisor;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, PipeReader};
+use std::io;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::placement::Host;
 use keyboard::Keyboard;
+pub use local::is_this_machine;
 use sys::process::{self, End, Interest, Signals, signal};
 
 /// A job to run.
@@ -29,6 +39,11 @@ pub struct Plan {
     pub tag_output: bool,
     /// After how long the job is ended.
     pub timeout: Option<Duration>,
+    /// The command by which other hosts are reached, as ssh takes its words: then come the host and
+    /// what it shall run. Empty: ssh.
+    pub launch_agent: Vec<OsString>,
+    /// Whether more processes than slots may be started.
+    pub oversubscribe: bool,
 }
 
 /// One program of a job.
@@ -44,6 +59,10 @@ pub struct Application {
     pub variables: HashMap<OsString, OsString>,
     /// The folder in which it starts; none: the launcher's.
     pub folder: Option<PathBuf>,
+    /// The hosts on which it runs; none: this machine.
+    pub hosts: Vec<Host>,
+    /// How many of its processes run on each host; none: as many as the host has slots.
+    pub per_host: Option<u32>,
 }
 
 /// Why a job cannot be started.
@@ -101,40 +120,54 @@ const SUPERVISOR: &str = "job-supervisor";
 /// that failed, or 128 and the number of the signal that killed it.
 ///
 /// # Errors
-/// A program does not exist or cannot be run; nothing was started then.
+/// There are not enough slots, a program does not exist or cannot be run, or no connection to a host
+/// can be tried; nothing was started then.
 pub fn run(plan: &Plan) -> Result<i32, LaunchError> {
-    let mut plan = plan.clone();
-    for application in &mut plan.applications {
-        let folder = application.folder.as_deref().unwrap_or(Path::new("."));
-        application.program = program::find(&application.program, folder)?;
-    }
+    let (keyboard, typed) = Keyboard::open()?;
+    watch_over(keyboard, |launcher, signals| supervisor::supervise(plan, launcher, signals, typed))
+}
+
+/// Serves, as the agent of this machine, the launcher at the other end of standard input and output;
+/// returns the exit code.
+///
+/// # Errors
+/// What comes from the launcher makes no sense, or the system has not what is needed.
+pub fn serve_as_agent() -> Result<i32, LaunchError> {
+    watch_over(Keyboard::none(), |_, signals| agent::serve(signals))
+}
+
+/// Lives the life of a supervisor in a process of its own, and sees to it that nothing is left when
+/// that has ended.
+fn watch_over(
+    keyboard: Keyboard,
+    life: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
+) -> Result<i32, LaunchError> {
     process::adopt_orphans()?;
     // From before the fork, so that no signal is lost between.
     let mut watched: Vec<i32> = FORWARDED.to_vec();
     watched.extend([signal::SIGCHLD, signal::SIGTTOU]);
     let signals = Signals::take(&watched)?;
-    let (keyboard, typed) = Keyboard::open()?;
     let launcher = std::process::id();
     let child = process::fork()?;
     if child == 0 {
         drop((signals, keyboard));
-        let code = be_supervisor(&plan, launcher, &watched, typed).unwrap_or_else(|error| {
+        let code = be_supervisor(launcher, &watched, life).unwrap_or_else(|error| {
             eprintln!("combray: {error}");
             2
         });
         std::process::exit(code);
     }
-    drop(typed);
+    // With it goes what only the supervisor shall hold.
+    drop(life);
     wait_for_supervisor(child, &signals, keyboard)
 }
 
 /// The life of the supervisor. Its group is its own: what a terminal sends to the launcher's group
 /// it gets once, from the launcher, and who kills that group does not kill it.
 fn be_supervisor(
-    plan: &Plan,
     launcher: u32,
     watched: &[i32],
-    typed: Option<PipeReader>,
+    life: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
 ) -> Result<i32, LaunchError> {
     process::leave_group()?;
     // Whoever kills all processes of the launcher's name leaves the one that cleans up.
@@ -145,7 +178,7 @@ fn be_supervisor(
     if std::os::unix::process::parent_id() != launcher {
         return Err(LaunchError::new("the launcher was killed".to_owned()));
     }
-    supervisor::supervise(plan, launcher, signals, typed)
+    life(launcher, signals)
 }
 
 /// Passes signals and input on to the supervisor, and ends what is left when it has ended.
@@ -213,4 +246,9 @@ fn end_descendants() {
         std::thread::sleep(nap);
         nap = (nap * 2).min(Duration::from_millis(50));
     }
+}
+
+/// Whether more may come later from a descriptor whose reading or writing failed so.
+fn is_no_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

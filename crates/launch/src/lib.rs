@@ -1,14 +1,18 @@
 //! Starting processes, and their way into the job: PMI-1, key-value exchange.
 //!
-//! [`join`] is the side of a process, whatever launcher started it. [`run`] is our own launcher.
-//! Between them stands PMI-1, whose server is a state machine without I/O.
+//! [`join`] is the side of a process, whatever launcher started it. [`run`] is our own launcher, and
+//! [`serve_as_agent`] its helper on another machine. Between process and launcher stands PMI-1,
+//! between launcher and agent a protocol of our own; both are state machines without I/O.
 
 #![forbid(unsafe_code)]
 
 mod client;
 mod launcher;
 mod lines;
+mod placement;
+mod protocol;
 mod server;
 
 pub use client::{Job, JoinError, join};
-pub use launcher::{Application, LaunchError, Plan, run};
+pub use launcher::{Application, LaunchError, Plan, is_this_machine, run, serve_as_agent};
+pub use placement::{Host, slots};

@@ -8,6 +8,8 @@ use crate::client::{ABORTED_RANKS, ENDED_KEY};
 #[derive(Debug)]
 pub struct Server {
     values: HashMap<String, String>,
+    /// The length of all values.
+    value_bytes: usize,
     members: Vec<Member>,
     waiting: u32,
     universe_size: u32,
@@ -60,10 +62,12 @@ pub enum Action {
 
 const NAME: &str = "combray";
 const KEY_BYTES_MAX: usize = 64;
-const VALUE_BYTES_MAX: usize = 1024;
+/// A value of 64 KiB fits.
+const VALUE_BYTES_MAX: usize = (64 << 10) + 1;
 /// Far more than a library needs, so that a program gone wild does not fill the memory.
 const KEYS_PER_PROCESS_MAX: usize = 1024;
-const LINE_BYTES_MAX: usize = 4096;
+const BYTES_PER_PROCESS_MAX: usize = 1 << 20;
+const LINE_BYTES_MAX: usize = VALUE_BYTES_MAX + 4096;
 
 impl Server {
     /// A job whose process `i` runs program number `applications[i]`, on a machine for
@@ -71,13 +75,20 @@ impl Server {
     pub fn new(applications: &[u32], universe_size: u32) -> Self {
         let member = |&application| Member { application, ..Member::default() };
         let size = applications.len();
-        let mapping = format!("(vector,(0,1,{size}))");
-        Self {
-            values: HashMap::from([("PMI_process_mapping".to_owned(), mapping)]),
+        let server = Self {
+            values: HashMap::new(),
+            value_bytes: 0,
             members: applications.iter().map(member).collect(),
             waiting: 0,
             universe_size,
-        }
+        };
+        server.with_mapping(format!("(vector,(0,1,{size}))"))
+    }
+
+    /// The same with processes on several machines, as this value of `PMI_process_mapping` tells.
+    pub fn with_mapping(mut self, mapping: String) -> Self {
+        self.insert("PMI_process_mapping", &mapping);
+        self
     }
 
     /// How far the process `rank` has come.
@@ -163,8 +174,17 @@ impl Server {
         if is_full && !self.values.contains_key(key) {
             return "cmd=put_result rc=-1 msg=too_many_keys".to_owned();
         }
-        self.values.insert(key.to_owned(), value.to_owned());
+        if self.value_bytes + value.len() > BYTES_PER_PROCESS_MAX * self.members.len() {
+            return "cmd=put_result rc=-1 msg=too_many_bytes".to_owned();
+        }
+        self.insert(key, value);
         "cmd=put_result rc=0 msg=success".to_owned()
+    }
+
+    fn insert(&mut self, key: &str, value: &str) {
+        let before = self.values.insert(key.to_owned(), value.to_owned());
+        self.value_bytes += value.len();
+        self.value_bytes -= before.map_or(0, |before| before.len());
     }
 
     fn enter_barrier(&mut self, rank: u32, actions: &mut Vec<Action>) {
@@ -195,7 +215,7 @@ impl Server {
             self.waiting -= u32::from(member.waits);
             (member.waits, member.is_ended) = (false, true);
         }
-        self.values.insert(ENDED_KEY.to_owned(), "1".to_owned());
+        self.insert(ENDED_KEY, "1");
         actions.push(Action::End(by, ranks, code));
         self.leave_barrier(actions);
     }
@@ -298,6 +318,22 @@ mod tests {
         (0..last).for_each(|number| assert_ne!(say(&mut server, 0, &put(number)), refused));
         assert_eq!(say(&mut server, 0, &put(last)), refused);
         assert_ne!(say(&mut server, 0, &put(0)), refused);
+    }
+
+    #[test]
+    fn the_space_of_values_is_bounded() {
+        let mut server = Server::new(&[0], 1);
+        let value = "v".repeat(VALUE_BYTES_MAX - 1);
+        let put = |number: usize| format!("cmd=put kvsname=combray key=k{number} value={value}");
+        let fitting = BYTES_PER_PROCESS_MAX / VALUE_BYTES_MAX;
+        let success = ["0: cmd=put_result rc=0 msg=success"];
+        (0..fitting).for_each(|number| assert_eq!(say(&mut server, 0, &put(number)), success));
+        let refused = say(&mut server, 0, &put(fitting));
+        assert_eq!(refused, ["0: cmd=put_result rc=-1 msg=too_many_bytes"]);
+        let got = say(&mut server, 0, "cmd=get key=k0");
+        assert_eq!(got, [format!("0: cmd=get_result rc=0 msg=success value={value}")]);
+        let too_long = say(&mut server, 0, &(put(0) + "v"));
+        assert_eq!(too_long, ["0: cmd=put_result rc=-1 msg=too_long"]);
     }
 
     proptest! {

@@ -79,6 +79,7 @@ const OTHERS: &[&str] = &[
     "COMBRAY_LOCAL_RANK",
     "COMBRAY_LOCAL_SIZE",
     "COMBRAY_JOB",
+    "COMBRAY_LAUNCH_AGENT",
     "COMBRAY_CC",
     "COMBRAY_CXX",
 ];

@@ -75,17 +75,17 @@ impl DescriptorLimit {
 }
 
 /// Starts `command` in a process group of its own, with no signal blocked, with the descriptor
-/// `kept` open, with the limit `descriptors`, and so that it is killed when the calling thread
+/// `kept` open if there is one, with the limit `descriptors`, and so that it is killed when the calling thread
 /// ends.
 ///
 /// # Errors
 /// The system's, such as that there is no such program.
 pub fn spawn_bound(
     command: &mut Command,
-    kept: BorrowedFd<'_>,
+    kept: Option<BorrowedFd<'_>>,
     descriptors: DescriptorLimit,
 ) -> io::Result<Child> {
-    let kept = kept.as_raw_fd();
+    let kept = kept.map(|descriptor| descriptor.as_raw_fd());
     let parent = std::process::id() as i32;
     // SAFETY: the closure runs in the child between fork and exec and makes system calls only,
     // which are safe there; it allocates nothing and takes no lock.
@@ -97,7 +97,9 @@ pub fn spawn_bound(
                 // The parent ended before it could be followed.
                 libc::_exit(1);
             }
-            call(libc::fcntl(kept, libc::F_SETFD, 0))?;
+            if let Some(kept) = kept {
+                call(libc::fcntl(kept, libc::F_SETFD, 0))?;
+            }
             descriptors.set()?;
             let mut none = mem::zeroed();
             libc::sigemptyset(&mut none);

@@ -1,58 +1,121 @@
-//! Hosts that a person names: only this machine can run processes so far.
+//! Hosts that a person names, in the spellings of all launchers.
 
 use std::ffi::OsStr;
 use std::fs;
 
-/// Checks `name,name:count,...`.
-pub fn check_list(option: &str, list: &str) -> Result<(), String> {
-    list.split(',').try_for_each(|host| check(option, host))
+use launch::Host;
+
+/// Reads `name,name:slots,...`.
+///
+/// # Errors
+/// A text for people.
+pub fn read_list(option: &str, list: &str) -> Result<Vec<Host>, String> {
+    let words = list.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let hosts: Vec<Host> = words.map(|word| host(option, word)).collect::<Result<_, _>>()?;
+    if hosts.is_empty() {
+        return Err(format!("{option} wants the names of hosts, such as a:2,b:2, and got none"));
+    }
+    Ok(hosts)
 }
 
-/// Checks a file with one host a line, as `name`, `name:count` or `name slots=count`.
-pub fn check_file(option: &str, file: &OsStr) -> Result<(), String> {
+/// Reads a file with one host a line, as `name`, `name:slots` or `name slots=N max_slots=M`.
+///
+/// # Errors
+/// A text for people.
+pub fn read_file(option: &str, file: &OsStr) -> Result<Vec<Host>, String> {
     let text = fs::read_to_string(file).map_err(|cause| {
         format!("{option} names {}, which cannot be read: {cause}", file.display())
     })?;
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
-    let hosts = lines.filter_map(|line| line.split_whitespace().next());
-    hosts.into_iter().try_for_each(|host| check(option, host))
+    let mut hosts = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let place = format!("line {number} of {}", file.display());
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        let Some(name) = words.next() else { continue };
+        let mut host = host(&place, name)?;
+        for word in words {
+            set(&place, &mut host, word)?;
+        }
+        hosts.push(host);
+    }
+    if hosts.is_empty() {
+        return Err(format!("{option} names {}, which names no host", file.display()));
+    }
+    Ok(hosts)
 }
 
-fn check(option: &str, host: &str) -> Result<(), String> {
-    let host = host.split(':').next().unwrap_or_default();
-    let own = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let own = own.trim();
-    // A name may be written with or without its domain.
-    let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-    if ["localhost", "127.0.0.1", own].contains(&host) || short(host) == short(own) {
-        return Ok(());
+/// Reads `name` or `name:slots`; the name may be an address of IPv6 in brackets.
+fn host(place: &str, word: &str) -> Result<Host, String> {
+    let bracketed = word.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (name, slots) = match bracketed {
+        Some((name, rest)) => (name, rest.strip_prefix(':')),
+        // More colons are an address without a number.
+        None if word.matches(':').count() > 1 => (word, None),
+        None => word.split_once(':').map_or((word, None), |(name, slots)| (name, Some(slots))),
+    };
+    // A name that begins so would be an option of ssh.
+    if name.is_empty() || name.starts_with('-') {
+        return Err(format!("{place}: \"{word}\" is no name of a host"));
     }
-    Err(format!(
-        "{option} names the host {host}, but this version starts processes on this machine ({own}) \
-         only; another launcher does not help either, as messages do not leave the machine yet"
-    ))
+    let slots = slots.map(|slots| number(place, word, slots)).transpose()?;
+    Ok(Host { name: name.to_owned(), slots, slots_max: None })
+}
+
+fn set(place: &str, host: &mut Host, word: &str) -> Result<(), String> {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    match name {
+        "slots" | "cpu" | "count" => host.slots = Some(number(place, word, value)?),
+        "max_slots" | "max-slots" => host.slots_max = Some(number(place, word, value)?),
+        _ => {
+            return Err(format!(
+                "{place}: \"{word}\" is not known; a line is \"name\", \"name:slots\" or \
+                 \"name slots=N max_slots=M\""
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn number(place: &str, word: &str, text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| {
+        format!("{place}: \"{word}\" has no number of slots where one must be, as in a:2")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn shown(hosts: &[Host]) -> String {
+        let number = |n: Option<u32>| n.map_or("-".to_owned(), |n| n.to_string());
+        let one = |h: &Host| format!("{}/{}/{}", h.name, number(h.slots), number(h.slots_max));
+        hosts.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
-    fn only_this_machine() {
-        let own = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-        let own = own.trim();
-        assert_eq!(check_list("-host", &format!("localhost:2,{own},{own}.example.org:4")), Ok(()));
-        assert!(check_list("-host", "localhost,elsewhere:2").unwrap_err().contains("elsewhere"));
+    fn lists_are_read() {
+        let list = |text| read_list("-H", text).map(|hosts| shown(&hosts));
+        assert_eq!(list("a:2,b").unwrap(), "a/2/- b/-/-");
+        assert_eq!(list(" a , [fe80::1]:3,").unwrap(), "a/-/- fe80::1/3/-");
+        assert_eq!(list("fe80::1,me@far:2").unwrap(), "fe80::1/-/- me@far/2/-");
+        assert!(list("").unwrap_err().contains("-H wants the names"));
+        assert!(list("a:x").unwrap_err().contains("\"a:x\" has no number"));
+        assert!(list("a:-1").is_err() && list(":2").is_err());
+        assert!(list("-oProxyCommand=x").unwrap_err().contains("no name of a host"));
     }
 
     #[test]
     fn files_are_read() {
         let path = std::env::temp_dir().join(format!("combray-hosts-{}", std::process::id()));
-        fs::write(&path, "# all\nlocalhost slots=4\n\n127.0.0.1:2 # twice\n").unwrap();
-        assert_eq!(check_file("-f", path.as_os_str()), Ok(()));
-        fs::write(&path, "localhost\nfar slots=4\n").unwrap();
-        assert!(check_file("-f", path.as_os_str()).unwrap_err().contains("host far,"));
+        let read = |text: &str| {
+            fs::write(&path, text).unwrap();
+            read_file("-f", path.as_os_str()).map(|hosts| shown(&hosts))
+        };
+        let both = "# all\na slots=4 max_slots=6\n\n  b:2 # twice\nc\td\n";
+        assert!(read(both).unwrap_err().contains("line 5 of"));
+        assert_eq!(read(&both.replace("\td", "")).unwrap(), "a/4/6 b/2/- c/-/-");
+        assert!(read("a slots\n").unwrap_err().contains("no number of slots"));
+        assert!(read("# nothing\n").unwrap_err().contains("names no host"));
         fs::remove_file(&path).unwrap();
-        assert!(check_file("-f", path.as_os_str()).unwrap_err().contains("cannot be read"));
+        assert!(read_file("-f", path.as_os_str()).unwrap_err().contains("cannot be read"));
     }
 }

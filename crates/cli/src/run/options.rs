@@ -35,6 +35,12 @@ pub enum Meaning {
     Hosts,
     /// A file that names hosts.
     HostFile,
+    /// How other hosts are reached.
+    LaunchAgent,
+    /// More processes than slots.
+    Oversubscribe,
+    /// All variables go to other hosts.
+    AllVariables,
     /// Where a process may run: nothing is bound, so that only asking for none is no surprise.
     Binding,
     /// What errors do until the program sets an error handler.
@@ -64,7 +70,12 @@ pub const OPTIONS: &[RunOption] = &[
         Meaning::Processes,
         "N    how many processes (default: the usable cores)",
     ),
-    option(&["-N", "-npernode", "--npernode"], Takes::One, Meaning::ProcessesPerMachine, ""),
+    option(
+        &["-N", "-ppn", "-npernode", "--npernode", "-perhost"],
+        Takes::One,
+        Meaning::ProcessesPerMachine,
+        "N    how many processes on each host",
+    ),
     option(
         &["--tag-output", "-l", "-prepend-rank", "--prepend-rank", "-tag-output"],
         Takes::Nothing,
@@ -101,14 +112,27 @@ pub const OPTIONS: &[RunOption] = &[
         &["-host", "--host", "-H", "-hosts", "--hosts"],
         Takes::One,
         Meaning::Hosts,
-        "NAMES    hosts to run on: only this machine so far",
+        "NAMES    hosts to run on, as a:2,b:2 with the number of slots",
     ),
     option(
         &["-hostfile", "--hostfile", "-machinefile", "--machinefile", "-f"],
         Takes::One,
         Meaning::HostFile,
-        "FILE    a file that names hosts, one a line: only this machine so far",
+        "FILE    a file that names hosts, one a line: a:2, or a slots=2",
     ),
+    option(
+        &["--launch-agent", "-launch-agent", "-launcher-exec"],
+        Takes::One,
+        Meaning::LaunchAgent,
+        "COMMAND    reaches other hosts instead of ssh",
+    ),
+    option(
+        &["--oversubscribe", "-oversubscribe"],
+        Takes::Nothing,
+        Meaning::Oversubscribe,
+        "     start more processes than there are slots",
+    ),
+    option(&["-genvall", "-envall"], Takes::Nothing, Meaning::AllVariables, ""),
     option(
         &["-initial-errhandler", "--initial-errhandler"],
         Takes::One,
@@ -119,8 +143,6 @@ pub const OPTIONS: &[RunOption] = &[
     option(&["--version", "-V", "-version"], Takes::Nothing, Meaning::Version, "     the version"),
     option(
         &[
-            "--oversubscribe",
-            "-oversubscribe",
             "--allow-run-as-root",
             "-allow-run-as-root",
             "--use-hwthread-cpus",
@@ -128,8 +150,6 @@ pub const OPTIONS: &[RunOption] = &[
             "--bind-to-none",
             "-bind-to-none",
             "-ordered-output",
-            "-genvall",
-            "-envall",
             "-q",
             "--quiet",
             "-quiet",
@@ -189,11 +209,8 @@ pub const OPTIONS: &[RunOption] = &[
             "--cpus-per-rank",
             "-cpus-per-rank",
             "-membind",
-            "-ppn",
-            "-perhost",
             "-launcher",
             "--launcher",
-            "-launcher-exec",
             "-bootstrap",
             "-rmk",
             "-iface",
@@ -229,7 +246,7 @@ pub fn find(name: &str) -> Option<&'static RunOption> {
 /// The text of `--help`.
 pub fn help() -> String {
     let mut text = String::from(
-        "Starts the processes of a program on this machine.\n\n\
+        "Starts the processes of a program, on this machine or on several.\n\n\
          combray run [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS] ...]\n\n",
     );
     for option in OPTIONS.iter().filter(|option| !option.help.is_empty()) {

@@ -7,7 +7,7 @@ pub(super) const KEY: &str = "PMI_process_mapping";
 
 /// The machine of each of `size` ranks, from what a launcher published; nothing where it published
 /// nothing.
-pub(super) fn machines(text: Option<String>, size: u32) -> Result<Option<Vec<u32>>, JoinError> {
+pub(crate) fn machines(text: Option<String>, size: u32) -> Result<Option<Vec<u32>>, JoinError> {
     // Launchers answer with nothing where they know nothing.
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     match parse(&text, size) {

@@ -22,7 +22,7 @@ pub(super) struct Pmi1 {
 }
 
 /// No answer of a launcher is longer.
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
+const ANSWER_BYTES_MAX: u64 = 128 << 10;
 
 /// A line is no longer than a launcher can be expected to read.
 const LINE_BYTES_MAX: usize = 1000;

@@ -23,15 +23,19 @@ const TERMINAL: RawFd = 0;
 const BACKGROUND: Duration = Duration::from_secs(1);
 
 impl Keyboard {
+    /// Of a launcher that nobody types at.
+    pub(super) fn none() -> Self {
+        Self { pipe: None, typed: Vec::new() }
+    }
+
     /// The launcher's side, and where rank 0 reads if standard input is a terminal.
     pub(super) fn open() -> io::Result<(Self, Option<PipeReader>)> {
-        let keyboard = |pipe| Self { pipe, typed: Vec::new() };
         if !io::stdin().is_terminal() {
-            return Ok((keyboard(None), None));
+            return Ok((Self::none(), None));
         }
         let (reader, writer) = io::pipe()?;
         process::set_nonblocking(writer.as_raw_fd())?;
-        Ok((keyboard(Some(writer)), Some(reader)))
+        Ok((Self { pipe: Some(writer), typed: Vec::new() }, Some(reader)))
     }
 
     /// What to watch now. In the background of its terminal the launcher must not read.

@@ -10,11 +10,15 @@ use std::path::Path;
 
 use super::LaunchError;
 
-/// The path of a program, as a shell in `folder` would find it.
+/// The path of a program, as a shell in `folder` would find it whose PATH is `search`.
 ///
 /// # Errors
 /// There is none, or it is no executable file.
-pub(super) fn find(program: &OsStr, folder: &Path) -> Result<OsString, LaunchError> {
+pub(super) fn find(
+    program: &OsStr,
+    folder: &Path,
+    search: &OsStr,
+) -> Result<OsString, LaunchError> {
     let shown = program.display();
     if !folder.is_dir() {
         return Err(LaunchError::new(format!("{} is not a folder to start in", folder.display())));
@@ -26,8 +30,7 @@ pub(super) fn find(program: &OsStr, folder: &Path) -> Result<OsString, LaunchErr
             Err(cause) => Err(LaunchError::new(format!("{shown} cannot be run: {cause}"))),
         };
     }
-    let search = env::var_os("PATH").unwrap_or_default();
-    for candidate in env::split_paths(&search).map(|folder| folder.join(program)) {
+    for candidate in env::split_paths(search).map(|folder| folder.join(program)) {
         if is_executable(&candidate).unwrap_or(false) {
             return check_interpreter(candidate.as_os_str(), &candidate);
         }
@@ -73,15 +76,20 @@ fn is_executable(path: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
+    fn found(program: &str, folder: &str) -> Result<OsString, String> {
+        let search = env::var_os("PATH").unwrap();
+        find(OsStr::new(program), Path::new(folder), &search).map_err(|error| error.to_string())
+    }
+
     fn message(program: &str, folder: &str) -> String {
-        find(OsStr::new(program), Path::new(folder)).unwrap_err().to_string()
+        found(program, folder).unwrap_err()
     }
 
     #[test]
     fn programs_are_found_or_the_reason_is_told() {
-        let path = find(OsStr::new("sh"), Path::new(".")).unwrap();
+        let path = found("sh", ".").unwrap();
         assert!(path.as_encoded_bytes().ends_with(b"/sh"));
-        assert_eq!(find(OsStr::new("./sh"), Path::new("/bin")).unwrap(), "./sh");
+        assert_eq!(found("./sh", "/bin").unwrap(), "./sh");
         assert!(message("no-such-program", ".").contains("no folder of PATH"));
         assert!(message("./Cargo.toml", ".").contains("not an executable"));
         assert!(message("/no/such", ".").contains("/no/such"));
@@ -96,7 +104,7 @@ mod tests {
             let path = folder.join("script");
             std::fs::write(&path, text).unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-            find(OsStr::new("./script"), &folder).map_err(|error| error.to_string())
+            find(OsStr::new("./script"), &folder, OsStr::new("")).map_err(|error| error.to_string())
         };
         let outcomes =
             ["#! /no/such/shell -e\n", "#!/bin/sh\r\n", "#!/bin/sh\n", "#!/bin/sh", "#!", ""]

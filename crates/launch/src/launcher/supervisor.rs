@@ -1,21 +1,26 @@
-//! The parent of the ranks.
+//! Who judges over a job: what its processes do on all machines, and what follows from it.
 
+mod host;
+mod member;
 mod messages;
-mod outlets;
-mod rank;
-mod variables;
+mod prepare;
+mod relay;
 
-use std::fs::File;
-use std::io::{self, PipeReader, Read};
+use std::io::{self, PipeReader};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use sys::process::{self, End, Interest, Signals, signal};
 
-use super::{LaunchError, Plan, end_descendants};
+use super::outlets::Outlets;
+use super::{KILL_TIME_MAX, LaunchError, Plan, end_descendants};
+use crate::lines::Form;
+use crate::placement;
+use crate::protocol::{Order, Report, Target};
 use crate::server::{Action, Server, Speaks};
-use outlets::{Outlets, Target};
-use rank::{Common, Rank, Stream};
+use host::Host;
+use member::Member;
+use relay::Relay;
 
 /// How long processes have to end by themselves after one has failed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -29,6 +34,18 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 /// After how long the beginning of a line is shown, where it may be a question to a person.
 const QUESTION: Duration = Duration::from_millis(100);
+
+/// How long all hosts may take to start their processes.
+const START_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long agents may take to clean up and take leave.
+const LEAVE_TIME_MAX: Duration = Duration::from_secs(KILL_TIME_MAX.as_secs() + 2);
+
+/// How often ranks are killed before a host that does not tell of their end is given up.
+const KILLS_MAX: u32 = 3;
+
+/// The exit code when a host cannot be reached, as of any job that cannot be started.
+const CODE_NOT_STARTED: i32 = 2;
 
 /// The exit code when the time limit has passed, as of timeout(1).
 const CODE_TIMEOUT: i32 = 124;
@@ -45,6 +62,10 @@ pub(super) fn supervise(
     while !supervisor.is_over() {
         supervisor.round()?;
     }
+    supervisor.dismiss();
+    while !supervisor.is_dismissed() {
+        supervisor.round()?;
+    }
     supervisor.close();
     while !supervisor.outlets.are_empty() && !supervisor.is_in_haste() {
         supervisor.round()?;
@@ -55,18 +76,26 @@ pub(super) fn supervise(
 
 struct Supervisor<'a> {
     plan: &'a Plan,
-    ranks: Vec<Rank>,
+    hosts: Vec<Host>,
+    /// All ranks of the job.
+    members: Vec<Member>,
     server: Server,
     outlets: Outlets,
+    /// What goes to a rank 0 on another machine.
+    relay: Option<Relay>,
     signals: Signals,
     /// The process that a person started.
     launcher: u32,
     /// The exit code so far: that of the first failure.
     code: i32,
+    /// When all hosts must have started their processes; none once they have.
+    starting: Option<Instant>,
     /// When the job is ended, if it has a limit.
     deadline: Option<Instant>,
     /// When the ranks that are still there are killed; set while they are being ended.
     ending: Option<Instant>,
+    /// How often they were killed.
+    kills: u32,
     /// The signals that asked for an end.
     asked: Vec<i32>,
     /// When the partial line of rank 0 is shown, if it may be a question.
@@ -74,6 +103,8 @@ struct Supervisor<'a> {
     may_ask: bool,
     /// Since when all ranks have ended.
     over: Option<Instant>,
+    /// Since when the agents have been asked to leave.
+    leaving: Option<Instant>,
     /// Whether only output is left.
     is_closing: bool,
 }
@@ -83,43 +114,56 @@ impl<'a> Supervisor<'a> {
         plan: &'a Plan,
         launcher: u32,
         signals: Signals,
-        mut typed: Option<PipeReader>,
+        typed: Option<PipeReader>,
     ) -> Result<Self, LaunchError> {
-        let applications: Vec<u32> = (0..)
-            .zip(&plan.applications)
-            .flat_map(|(number, app)| std::iter::repeat_n(number, app.processes as usize))
-            .collect();
-        let size = applications.len() as u32;
-        let job = random_name()?;
         let may_ask = typed.is_some();
-        let common = Common::new(size, &job, plan.tag_output)?;
-        let mut ranks = Vec::new();
-        for (number, &application) in (0..).zip(&applications) {
-            let application = &plan.applications[application as usize];
-            match Rank::start(number, application, &common, typed.take()) {
-                Ok(rank) => ranks.push(rank),
-                Err(cause) => {
-                    end_descendants();
-                    return Err(LaunchError::of_program(&application.program, &cause));
-                }
-            }
-        }
-        Ok(Self {
+        let prepared = prepare::prepare(plan, typed)?;
+        let size = prepared.places.len() as u32;
+        let is_alone = size == 1 && !plan.tag_output;
+        let form = if is_alone { Form::Plain } else { Form::Whole };
+        let member = |(number, &host): (u32, &usize)| {
+            let tag = if plan.tag_output { format!("[{number}] ") } else { String::new() };
+            Member::new(host, &tag, form)
+        };
+        let server = Server::new(&prepared.applications, size);
+        let mut supervisor = Self {
             plan,
-            ranks,
-            server: Server::new(&applications, size),
+            hosts: prepared.hosts,
+            members: (0..).zip(&prepared.places).map(member).collect(),
+            server: server.with_mapping(placement::mapping(&prepared.places)),
             outlets: Outlets::open()?,
+            relay: prepared.relay,
             signals,
             launcher,
             code: 0,
+            starting: Some(Instant::now() + START_TIME_MAX),
             deadline: plan.timeout.map(|limit| Instant::now() + limit),
             ending: None,
+            kills: 0,
             asked: Vec::new(),
             question: None,
             may_ask,
             over: None,
+            leaving: None,
             is_closing: false,
-        })
+        };
+        supervisor.begin();
+        Ok(supervisor)
+    }
+
+    /// Starts all processes when all hosts are there: before, nothing has to be undone.
+    fn begin(&mut self) {
+        let is_due = self.ending.is_none() && self.hosts.iter().any(Host::is_waiting);
+        if !is_due || !self.hosts.iter().all(Host::is_ready) {
+            return;
+        }
+        for host in 0..self.hosts.len() {
+            let mut reports = Vec::new();
+            if let Err(error) = self.hosts[host].begin(&mut reports) {
+                self.fail(CODE_NOT_STARTED, Some(error.to_string()));
+            }
+            self.take_all(host, reports);
+        }
     }
 
     /// Sleeps until something happens, and deals with it.
@@ -130,24 +174,36 @@ impl<'a> Supervisor<'a> {
             watched.push((descriptor, Interest::Write));
             outlets.push(target);
         }
-        let mut streams = Vec::new();
-        for (number, rank) in self.ranks.iter().enumerate() {
-            for (descriptor, interest, stream) in rank.watched(&self.outlets) {
-                watched.push((descriptor, interest));
-                streams.push((number, stream));
-            }
-        }
+        let is_relaying = self.hosts[self.members[0].host].has_started();
+        let input = self.relay.as_ref().filter(|_| is_relaying).and_then(Relay::watched);
+        watched.extend(input.map(|descriptor| (descriptor, Interest::Read)));
+        let counts: Vec<usize> =
+            self.hosts.iter_mut().map(|host| host.watched(&mut watched)).collect();
         let ready = process::poll(&watched, self.patience())?;
-        let (ready_outlets, ready_streams) = ready[1..].split_at(outlets.len());
+        let (ready_outlets, rest) = ready[1..].split_at(outlets.len());
         for (&target, _) in outlets.iter().zip(ready_outlets).filter(|(_, ready)| **ready) {
             self.write(target);
         }
-        for (&(number, stream), _) in streams.iter().zip(ready_streams).filter(|(_, r)| **r) {
-            self.serve(number, stream);
+        let (ready_input, mut rest) = rest.split_at(usize::from(input.is_some()));
+        if ready_input == [true] {
+            self.relay_input();
+        }
+        for (host, count) in counts.into_iter().enumerate() {
+            let (own, after) = rest.split_at(count);
+            let mut reports = Vec::new();
+            self.hosts[host].serve(own, &mut reports);
+            self.take_all(host, reports);
+            rest = after;
         }
         self.handle_signals();
         self.reap();
+        self.look_at_connections();
+        self.begin();
         self.look_at_clock();
+        self.hosts.iter_mut().for_each(|host| host.pay(&self.outlets));
+        if self.over.is_none() && self.members.iter().all(|member| member.end.is_some()) {
+            self.over = Some(Instant::now());
+        }
         Ok(())
     }
 
@@ -157,10 +213,21 @@ impl<'a> Supervisor<'a> {
             let end = self.output_deadline()?;
             return Some(end.saturating_duration_since(Instant::now()));
         }
-        let over = self.over.map(|since| since + DRAIN);
-        let alive = self.ranks.iter().filter(|rank| rank.end.is_none());
-        let doom = alive.filter_map(|rank| rank.doomed).min();
-        let times = [self.deadline, self.ending, self.question, over, doom];
+        let over = self.over.map(|since| since + DRAIN).filter(|_| self.leaving.is_none());
+        let leaving = self.leaving.map(|since| since + LEAVE_TIME_MAX);
+        let alive = self.members.iter().filter(|member| member.end.is_none());
+        let doom = alive.filter_map(|member| member.doomed).min();
+        let connection = self.hosts.iter().filter_map(Host::deadline).min();
+        let times = [
+            self.starting,
+            self.deadline,
+            self.ending,
+            self.question,
+            over,
+            leaving,
+            doom,
+            connection,
+        ];
         let next = times.into_iter().flatten().min()?;
         // A time that has passed asks for a look at the descriptors, not for a busy loop.
         let now = Instant::now();
@@ -181,40 +248,117 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn serve(&mut self, number: usize, stream: Stream) {
-        match stream {
-            Stream::Writes(target) => {
-                self.ranks[number].forward(target, &mut self.outlets);
-                if self.may_ask && number == 0 {
-                    let asks = self.ranks[0].has_partial_line();
-                    self.question = asks.then(|| Instant::now() + QUESTION);
+    fn take_all(&mut self, host: usize, reports: Vec<Report>) {
+        reports.into_iter().for_each(|report| self.take(host, report));
+    }
+
+    /// Deals with what a host tells.
+    fn take(&mut self, host: usize, report: Report) {
+        match report {
+            Report::Started(processes) => {
+                self.hosts[host].note_start();
+                let members = self.members.iter_mut().filter(|member| member.host == host);
+                members.zip(processes).for_each(|(member, process)| member.process = process);
+                if self.hosts.iter().all(Host::has_started) {
+                    self.starting = None;
                 }
             }
-            Stream::Pmi => self.listen(number),
+            Report::Refused(why) => {
+                let name = &self.hosts[host].name;
+                let message = if self.hosts.len() == 1 { why } else { format!("on {name}: {why}") };
+                self.abandon(host);
+                self.fail(CODE_NOT_STARTED, Some(message));
+            }
+            Report::Wrote(rank, target, bytes) => {
+                self.hosts[host].owe(target, bytes.len());
+                let member = &mut self.members[rank as usize];
+                member.wrote(target, &bytes, &mut self.outlets);
+                if self.may_ask && rank == 0 {
+                    self.question = member.has_partial_line().then(|| Instant::now() + QUESTION);
+                }
+            }
+            Report::Quiet(rank, target) => {
+                self.members[rank as usize].fall_quiet(target, &mut self.outlets);
+            }
+            Report::Said(rank, bytes) => {
+                let actions = self.server.receive(rank, &bytes);
+                actions.into_iter().for_each(|action| self.act(action));
+            }
+            Report::Left(rank) => {
+                self.members[rank as usize].is_connected = false;
+                self.take_leave(rank);
+            }
+            Report::Ended(rank, end) => {
+                let member = &mut self.members[rank as usize];
+                member.finish_lines(&mut self.outlets);
+                member.end = Some(end);
+                self.judge(rank, end);
+                self.take_leave(rank);
+            }
+            Report::Took(bytes) => {
+                if let Some(relay) = &mut self.relay {
+                    relay.grant(bytes);
+                }
+            }
         }
     }
 
-    /// Deals with what a process said to the PMI server.
-    fn listen(&mut self, number: usize) {
-        let bytes = self.ranks[number].hear();
-        let actions = self.server.receive(number as u32, &bytes);
-        actions.into_iter().for_each(|action| self.act(action));
-        self.take_leave(number);
+    /// Gives an order to a host, which may have something to tell.
+    fn order(&mut self, host: usize, order: Order) {
+        let mut reports = Vec::new();
+        if let Err(error) = self.hosts[host].order(order, &mut reports) {
+            self.fail(1, Some(error.to_string()));
+        }
+        self.take_all(host, reports);
+    }
+
+    fn relay_input(&mut self) {
+        if let Some(order) = self.relay.as_mut().and_then(Relay::read) {
+            self.order(self.members[0].host, order);
+        }
+    }
+
+    /// Ends the job if a connection is lost that is still needed.
+    fn look_at_connections(&mut self) {
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].is_gone() {
+                continue;
+            }
+            let Some(message) = self.hosts[host].loss() else { continue };
+            let is_early = self.hosts[host].is_waiting();
+            let mut members = self.members.iter().filter(|member| member.host == host);
+            let is_needed = members.any(|member| member.end.is_none());
+            self.abandon(host);
+            if is_needed {
+                self.fail(if is_early { CODE_NOT_STARTED } else { 1 }, Some(message));
+            }
+        }
+    }
+
+    /// Goes on without a host: its processes are ended, or will be by its agent.
+    fn abandon(&mut self, host: usize) {
+        self.hosts[host].cut();
+        self.hosts[host].dismiss();
+        for member in self.members.iter_mut().filter(|member| member.host == host) {
+            member.vanish(End::Signal(signal::SIGKILL), &mut self.outlets);
+        }
     }
 
     /// Lets the server know that a process has ended well and that nothing that it left behind
     /// can speak for it; others may wait for it in vain.
-    fn take_leave(&mut self, number: usize) {
-        let rank = &self.ranks[number];
-        if rank.end == Some(End::Code(0)) && !rank.is_connected() {
-            let actions = self.server.leave(number as u32);
+    fn take_leave(&mut self, rank: u32) {
+        let member = &self.members[rank as usize];
+        if member.end == Some(End::Code(0)) && !member.is_connected {
+            let actions = self.server.leave(rank);
             actions.into_iter().for_each(|action| self.act(action));
         }
     }
 
     fn act(&mut self, action: Action) {
         match action {
-            Action::Answer(rank, line) => self.ranks[rank as usize].tell(&line),
+            Action::Answer(rank, line) => {
+                self.order(self.members[rank as usize].host, Order::Answer(rank, line));
+            }
             Action::Abort(rank, code) => {
                 let message = format!("rank {rank} called MPI_Abort({code})");
                 self.fail(code_of_abort(code), Some(message));
@@ -236,12 +380,13 @@ impl<'a> Supervisor<'a> {
         self.code = if self.code == 0 { code_of_abort(code) } else { self.code };
         self.tell(&messages::ended_alone(by, ranks));
         for &number in ranks {
-            let rank = &mut self.ranks[number as usize];
-            rank.doomed.get_or_insert(Instant::now() + GRACE);
+            let member = &mut self.members[number as usize];
+            member.doomed.get_or_insert(Instant::now() + GRACE);
             // The one that asked ends by itself.
-            if rank.end.is_none() && number != by {
-                let _ = process::kill(-rank.process, signal::SIGTERM);
-                let _ = process::kill(-rank.process, signal::SIGCONT);
+            if member.end.is_none() && number != by {
+                let host = member.host;
+                self.order(host, Order::Signal(Some(number), signal::SIGTERM));
+                self.order(host, Order::Signal(Some(number), signal::SIGCONT));
             }
         }
     }
@@ -266,48 +411,51 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn signal_all(&self, number: i32) {
-        for rank in self.ranks.iter().filter(|rank| rank.end.is_none()) {
-            // The group may have ended just now.
-            let _ = process::kill(-rank.process, number);
+    fn signal_all(&mut self, number: i32) {
+        for host in 0..self.hosts.len() {
+            self.order(host, Order::Signal(None, number));
         }
     }
 
     /// Asks all ranks to end; after some time they are killed.
     fn end_all(&mut self, number: i32, grace: Duration) {
+        self.ending.get_or_insert(Instant::now() + grace);
+        self.starting = None;
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].is_waiting() {
+                self.abandon(host);
+            }
+        }
         self.signal_all(number);
         // Those that are stopped have to run in order to end.
         self.signal_all(signal::SIGCONT);
-        self.ending.get_or_insert(Instant::now() + grace);
     }
 
     fn reap(&mut self) {
-        while let Ok(Some((who, end))) = process::reap() {
-            let Some(number) = self.ranks.iter().position(|rank| rank.process == who) else {
-                continue;
-            };
-            // What it said and wrote last may still be in its pipes.
-            self.listen(number);
-            self.ranks[number].drain(&mut self.outlets);
-            self.ranks[number].end = Some(end);
-            self.judge(number, end);
-            self.take_leave(number);
-        }
-        if self.over.is_none() && self.ranks.iter().all(|rank| rank.end.is_some()) {
-            self.over = Some(Instant::now());
+        while let Ok(Some((process, end))) = process::reap() {
+            for host in 0..self.hosts.len() {
+                let mut reports = Vec::new();
+                let is_known = self.hosts[host].bury(process, end, &mut reports);
+                self.take_all(host, reports);
+                if is_known {
+                    break;
+                }
+            }
         }
     }
 
     /// Whether the end of a process is a failure of the job.
-    fn judge(&mut self, number: usize, end: End) {
-        let is_inside_mpi = self.server.speaks(number as u32) == Speaks::Now;
+    fn judge(&mut self, rank: u32, end: End) {
+        let is_inside_mpi = self.server.speaks(rank) == Speaks::Now;
         let Some((what, code)) = messages::failure(end, is_inside_mpi) else { return };
-        if self.ending.is_some() || self.ranks[number].doomed.is_some() {
+        let member = &self.members[rank as usize];
+        if self.ending.is_some() || member.doomed.is_some() {
             return;
         }
-        let rank = &self.ranks[number];
-        let others = self.ranks.iter().filter(|rank| rank.end.is_none()).count();
-        let message = messages::death(number, rank.process, &what, others, &rank.last_lines());
+        let others = self.members.iter().filter(|member| member.end.is_none()).count();
+        let host = &self.hosts[member.host].name;
+        let last_lines = member.last_lines();
+        let message = messages::death(rank, member.process, host, &what, others, &last_lines);
         self.fail(code, Some(message));
     }
 
@@ -337,7 +485,10 @@ impl<'a> Supervisor<'a> {
         let has_come = |time: Option<Instant>| time.is_some_and(|time| now >= time);
         if has_come(self.question) {
             self.question = None;
-            self.ranks[0].show_partial_line(&mut self.outlets);
+            self.members[0].show_partial_line(&mut self.outlets);
+        }
+        if has_come(self.starting) {
+            self.tell_of_late_hosts();
         }
         if has_come(self.deadline) && self.over.is_none() {
             let limit = self.plan.timeout.unwrap_or_default();
@@ -345,28 +496,60 @@ impl<'a> Supervisor<'a> {
             self.deadline = None;
             self.fail(CODE_TIMEOUT, Some(message));
         }
-        let doomed = self.ranks.iter().filter(|rank| rank.end.is_none() && has_come(rank.doomed));
-        for rank in doomed {
-            // The group may have ended just now.
-            let _ = process::kill(-rank.process, signal::SIGKILL);
+        for rank in 0..self.members.len() {
+            let member = &self.members[rank];
+            if member.end.is_none() && has_come(member.doomed) {
+                self.order(member.host, Order::Signal(Some(rank as u32), signal::SIGKILL));
+            }
         }
         if has_come(self.ending) && self.over.is_none() {
-            if let Some(&number) = self.asked.first() {
-                self.tell(&messages::killed(number, GRACE_ASKED, &self.alive()));
+            self.kill_all();
+        }
+    }
+
+    /// Ends the job, as not all hosts have started in time.
+    fn tell_of_late_hosts(&mut self) {
+        let late = || self.hosts.iter().filter(|host| !host.has_started());
+        let names: Vec<&str> = late().map(|host| host.name.as_str()).collect();
+        let last_words = late().next().map(Host::last_words).unwrap_or_default();
+        let message = messages::late(START_TIME_MAX, &names, &last_words);
+        self.fail(CODE_NOT_STARTED, Some(message));
+    }
+
+    /// Kills the ranks that were asked to end and have not.
+    fn kill_all(&mut self) {
+        if let Some(&number) = self.asked.first() {
+            self.tell(&messages::killed(number, GRACE_ASKED, &self.alive()));
+        }
+        self.signal_all(signal::SIGKILL);
+        self.ending = Some(Instant::now() + GRACE);
+        self.kills += 1;
+        if self.kills < KILLS_MAX {
+            return;
+        }
+        // A host that does not do even that cannot be reached any more.
+        for host in 0..self.hosts.len() {
+            let mut members = self.members.iter().filter(|member| member.host == host);
+            if !self.hosts[host].is_here() && members.any(|member| member.end.is_none()) {
+                self.tell(&messages::out_of_reach(&self.hosts[host].name));
+                self.abandon(host);
             }
-            self.signal_all(signal::SIGKILL);
-            self.ending = Some(now + GRACE);
         }
     }
 
     /// The ranks that have not ended, and what they are doing.
     fn alive(&self) -> Vec<messages::Alive> {
-        let ranks = (0..).zip(&self.ranks).filter(|(_, rank)| rank.end.is_none());
-        let alive = ranks.map(|(number, rank)| messages::Alive {
-            rank: number,
-            process: rank.process,
-            state: process::state(rank.process).unwrap_or("ended"),
-            speaks: self.server.speaks(number),
+        let members = (0..).zip(&self.members).filter(|(_, member)| member.end.is_none());
+        let alive = members.map(|(rank, member)| {
+            let host = &self.hosts[member.host];
+            let state = || process::state(member.process).unwrap_or("ended");
+            messages::Alive {
+                rank,
+                process: member.process,
+                host: (self.hosts.len() > 1).then(|| host.name.clone()),
+                state: host.is_here().then(state),
+                speaks: self.server.speaks(rank),
+            }
         });
         alive.collect()
     }
@@ -374,7 +557,7 @@ impl<'a> Supervisor<'a> {
     /// Whether all ranks have ended and their output is through.
     fn is_over(&self) -> bool {
         let Some(since) = self.over else { return false };
-        since.elapsed() >= DRAIN || self.ranks.iter().all(Rank::is_silent)
+        since.elapsed() >= DRAIN || self.members.iter().all(Member::is_silent)
     }
 
     /// When the output that is left is given up. A slow reader is waited for, as any program waits,
@@ -400,25 +583,40 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Ends what the ranks left behind, and takes the last of their output.
+    /// Lets the agents end what the ranks left behind, and take leave.
+    fn dismiss(&mut self) {
+        self.leaving = Some(Instant::now());
+        self.ending = None;
+        for host in 0..self.hosts.len() {
+            if !self.hosts[host].is_here() {
+                self.order(host, Order::Close);
+            }
+        }
+    }
+
+    /// Whether all agents have taken leave, or are waited for no longer.
+    fn is_dismissed(&self) -> bool {
+        let are_gone = self.hosts.iter().all(|host| host.is_here() || host.is_gone());
+        let is_late = self.leaving.is_some_and(|since| since.elapsed() >= LEAVE_TIME_MAX);
+        are_gone || is_late || self.asked.len() > 1
+    }
+
+    /// Ends what the ranks left behind on this machine, and takes the last of their output.
     fn close(&mut self) {
         self.is_closing = true;
-        end_descendants();
-        for rank in &mut self.ranks {
-            rank.drain(&mut self.outlets);
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].is_here() {
+                self.order(host, Order::Close);
+            } else {
+                self.abandon(host);
+            }
         }
-        self.ranks.clear();
+        end_descendants();
+        self.members.iter_mut().for_each(|member| member.finish_lines(&mut self.outlets));
     }
 }
 
 /// The exit code of a job that was aborted with this code: never success.
 fn code_of_abort(code: i32) -> i32 {
     if code & 0xff == 0 { 1 } else { code & 0xff }
-}
-
-/// 128 random bits in hexadecimal digits.
-fn random_name() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }

@@ -10,8 +10,10 @@ use crate::server::Speaks;
 pub(super) struct Alive {
     pub rank: u32,
     pub process: i32,
-    /// What the system says it is doing.
-    pub state: &'static str,
+    /// Its machine, where that must be told.
+    pub host: Option<String>,
+    /// What the system says it is doing, if it can be asked.
+    pub state: Option<&'static str>,
     pub speaks: Speaks,
 }
 
@@ -38,13 +40,14 @@ pub(super) fn failure(end: End, is_inside_mpi: bool) -> Option<(String, i32)> {
 
 /// A process failed while `others` still ran.
 pub(super) fn death(
-    rank: usize,
+    rank: u32,
     process: i32,
+    host: &str,
     what: &str,
     others: usize,
     last_lines: &[String],
 ) -> String {
-    let mut message = format!("rank {rank} (process {process} on {}) {what}", host_name());
+    let mut message = format!("rank {rank} (process {process} on {host}) {what}");
     if others > 0 {
         message += &format!("; the {others} that still ran are ended");
     }
@@ -101,8 +104,10 @@ fn list(alive: &[Alive]) -> String {
             Speaks::Now => "inside MPI",
             Speaks::NoMore => "after MPI_Finalize",
         };
-        let Alive { rank, process, state, .. } = alive;
-        format!("rank {rank} (process {process}, {state}, {place})")
+        let Alive { rank, process, .. } = alive;
+        let host = alive.host.as_ref().map_or(String::new(), |host| format!(" on {host}"));
+        let state = alive.state.map_or(String::new(), |state| format!("{state}, "));
+        format!("rank {rank} (process {process}{host}, {state}{place})")
     };
     let mut text = alive.iter().take(NAMED_MAX).map(one).collect::<Vec<_>>().join(", ");
     if alive.len() > NAMED_MAX {
@@ -111,9 +116,18 @@ fn list(alive: &[Alive]) -> String {
     text
 }
 
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
+/// Hosts that did not begin in time.
+pub(super) fn late(limit: Duration, names: &[&str], last_words: &str) -> String {
+    let mut shown = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED_MAX {
+        shown += &format!(" and {} more", names.len() - NAMED_MAX);
+    }
+    format!("{shown} did not start within {} s{last_words}", limit.as_secs())
+}
+
+/// A host does not answer any more.
+pub(super) fn out_of_reach(host: &str) -> String {
+    format!("{host} does not answer; whether its processes have ended is not known")
 }
 
 #[cfg(test)]
@@ -132,9 +146,18 @@ mod tests {
 
     #[test]
     fn long_lists_are_cut() {
-        let alive = |rank| Alive { rank, process: 9, state: "running", speaks: Speaks::Now };
+        let alive = |rank| Alive {
+            rank,
+            process: 9,
+            host: (rank == 1).then(|| "far".to_owned()),
+            state: (rank != 1).then_some("running"),
+            speaks: Speaks::Now,
+        };
         let text = timeout(Duration::from_millis(1500), &(0..20).map(alive).collect::<Vec<_>>());
         assert!(text.contains("limit of 1.5 s") && text.ends_with(" and 4 more"), "{text}");
-        assert_eq!(text.matches("process 9, running, inside MPI").count(), NAMED_MAX);
+        assert_eq!(text.matches("process 9, running, inside MPI").count(), NAMED_MAX - 1);
+        assert!(text.contains("rank 1 (process 9 on far, inside MPI)"), "{text}");
+        let text = late(Duration::from_secs(60), &["far"; 20], "");
+        assert!(text.ends_with("far and 4 more did not start within 60 s"), "{text}");
     }
 }

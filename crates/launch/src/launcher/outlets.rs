@@ -8,12 +8,7 @@ use std::time::Duration;
 
 use sys::process::{self, Interest};
 
-/// Where a process wrote something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    Output,
-    Errors,
-}
+use crate::protocol::Target;
 
 /// Both outputs of the launcher.
 pub(super) struct Outlets {
@@ -22,9 +17,11 @@ pub(super) struct Outlets {
     errors: Option<Outlet>,
 }
 
-struct Outlet {
+/// One place to write to.
+pub(super) struct Outlet {
     file: File,
-    queue: Vec<u8>,
+    /// What waits; new things are appended.
+    pub queue: Vec<u8>,
     /// How much of the queue is written.
     written: usize,
     is_closed: bool,
@@ -68,12 +65,12 @@ impl Outlets {
             (Target::Errors, Some(errors)) => errors,
             _ => &self.output,
         };
-        outlet.queue.len() - outlet.written >= QUEUE_BYTES_MAX
+        outlet.waiting() >= QUEUE_BYTES_MAX
     }
 
     /// Whether nothing waits.
     pub(super) fn are_empty(&self) -> bool {
-        self.output.queue.is_empty() && self.errors.as_ref().is_none_or(|o| o.queue.is_empty())
+        self.output.is_empty() && self.errors.as_ref().is_none_or(Outlet::is_empty)
     }
 
     /// The descriptors to watch until they take more.
@@ -81,7 +78,7 @@ impl Outlets {
         let output = (Some(&self.output), Target::Output);
         [output, (self.errors.as_ref(), Target::Errors)].into_iter().filter_map(
             |(outlet, target)| {
-                let outlet = outlet.filter(|outlet| !outlet.queue.is_empty())?;
+                let outlet = outlet.filter(|outlet| !outlet.is_empty())?;
                 Some((outlet.file.as_raw_fd(), target))
             },
         )
@@ -100,11 +97,25 @@ impl Outlets {
 }
 
 impl Outlet {
-    fn new(file: File) -> Self {
+    pub(super) fn new(file: File) -> Self {
         Self { file, queue: Vec::new(), written: 0, is_closed: false }
     }
 
-    fn write(&mut self) -> io::Result<()> {
+    /// How many bytes wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len() - self.written
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting() == 0
+    }
+
+    /// Writes as much as is taken without waiting.
+    ///
+    /// # Errors
+    /// The system's; all that comes later is dropped.
+    pub(super) fn write(&mut self) -> io::Result<()> {
         let result = if self.is_closed { Ok(()) } else { self.push() };
         self.is_closed |= result.is_err();
         if self.is_closed {
@@ -131,5 +142,11 @@ impl Outlet {
             }
         }
         Ok(())
+    }
+}
+
+impl AsRawFd for Outlet {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
     }
 }

@@ -1,0 +1,132 @@
+//! The agent: what the launcher starts on another machine, and talks to over its standard input and
+//! output.
+//!
+//! It takes no decisions. When the connection ends, all that it started is ended.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd};
+
+use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
+
+use super::crew::{Crew, Input};
+use super::outlets::Outlet;
+use super::{KILL_TIME_MAX, LaunchError, end_descendants, is_no_end};
+use crate::protocol::{self, Order, Orders, Report};
+
+/// When more than this waits for the launcher, nothing more is heard from the processes.
+const QUEUE_BYTES_MAX: usize = 4 << 20;
+
+/// How much is read at once.
+const READ_BYTES_MAX: usize = 64 << 10;
+
+struct Agent {
+    crew: Crew,
+    /// Where orders come from.
+    source: File,
+    orders: Orders,
+    /// Where reports go.
+    outlet: Outlet,
+    signals: Signals,
+}
+
+/// Serves the launcher until it says that the job is over, or the connection ends. Returns the exit
+/// code.
+pub(super) fn serve(signals: Signals) -> Result<i32, LaunchError> {
+    let source = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut outlet = Outlet::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
+    outlet.queue.extend_from_slice(protocol::greeting().as_bytes());
+    let crew = Crew::new(Input::Relayed, DescriptorLimit::read()?);
+    let mut agent = Agent { crew, source, orders: Orders::default(), outlet, signals };
+    let outcome = loop {
+        match agent.round() {
+            Ok(false) => {}
+            Ok(true) => break Ok(0),
+            Err(error) => break Err(error),
+        }
+    };
+    end_descendants();
+    outcome
+}
+
+impl Agent {
+    /// Sleeps until something happens, and deals with it; returns whether all is over.
+    fn round(&mut self) -> Result<bool, LaunchError> {
+        let mut watched = vec![
+            (self.signals.as_raw_fd(), Interest::Read),
+            (self.source.as_raw_fd(), Interest::Read),
+        ];
+        let waits = !self.outlet.is_empty();
+        if waits {
+            watched.push((self.outlet.as_raw_fd(), Interest::Write));
+        }
+        let first = watched.len();
+        self.crew.set_deaf(self.outlet.waiting() > QUEUE_BYTES_MAX);
+        self.crew.watched(&mut watched);
+        let ready = process::poll(&watched, None)?;
+        let mut reports = Vec::new();
+        self.crew.serve(&ready[first..], &mut reports);
+        if self.handle_signals(&mut reports) {
+            return Ok(true);
+        }
+        let is_over = ready[1] && self.receive(&mut reports)?;
+        for report in reports {
+            if !report.emit(&mut self.outlet.queue) {
+                return Err(LaunchError::new("a report to the launcher is too long".to_owned()));
+            }
+        }
+        if is_over {
+            return self.finish();
+        }
+        if waits || !self.outlet.is_empty() {
+            self.outlet.write()?;
+        }
+        Ok(false)
+    }
+
+    /// Deals with signals; returns whether one asks for the end. What the person sends to the job
+    /// comes as an order.
+    fn handle_signals(&mut self, reports: &mut Vec<Report>) -> bool {
+        let mut is_over = false;
+        while let Some(number) = self.signals.next() {
+            is_over |= matches!(
+                number,
+                signal::SIGINT | signal::SIGTERM | signal::SIGHUP | signal::SIGQUIT
+            );
+        }
+        while let Ok(Some((process, end))) = process::reap() {
+            self.crew.bury(process, end, reports);
+        }
+        is_over
+    }
+
+    /// Reads and follows orders; returns whether there will be no more.
+    fn receive(&mut self, reports: &mut Vec<Report>) -> Result<bool, LaunchError> {
+        let mut bytes = [0; READ_BYTES_MAX];
+        let length = match self.source.read(&mut bytes) {
+            Err(error) if is_no_end(&error) => return Ok(false),
+            // Without a launcher there is no job.
+            Ok(0) | Err(_) => return Ok(true),
+            Ok(length) => length,
+        };
+        let mut orders = Vec::new();
+        self.orders.receive(&bytes[..length], &mut orders).map_err(|what| {
+            LaunchError::new(format!("the agent does not understand its launcher: {what}"))
+        })?;
+        let mut is_last = false;
+        for order in orders {
+            is_last |= order == Order::Close;
+            self.crew.obey(order, reports);
+        }
+        Ok(is_last)
+    }
+
+    /// Sends what is left, as long as the launcher takes it.
+    fn finish(&mut self) -> Result<bool, LaunchError> {
+        let watched = [(self.outlet.as_raw_fd(), Interest::Write)];
+        while !self.outlet.is_empty() && process::poll(&watched, Some(KILL_TIME_MAX))?[0] {
+            self.outlet.write()?;
+        }
+        Ok(true)
+    }
+}

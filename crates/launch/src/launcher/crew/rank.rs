@@ -1,0 +1,175 @@
+//! One process of the job, with the ends of its pipes.
+
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+
+use sys::process::{self, DescriptorLimit, Interest};
+
+use super::super::is_no_end;
+use super::variables::{self, Place};
+use crate::protocol::{Program, Report, Target};
+
+/// A started process.
+pub(super) struct Rank {
+    pub number: u32,
+    pub process: i32,
+    pub has_ended: bool,
+    output: Option<PipeReader>,
+    errors: Option<PipeReader>,
+    pmi: Option<UnixStream>,
+    /// Answers that the process has not taken yet; nothing more is heard from it until it has.
+    answers: Vec<u8>,
+}
+
+/// Which of its descriptors is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    Writes(Target),
+    Pmi,
+}
+
+/// How much is read at once.
+const READ_BYTES_MAX: usize = 64 << 10;
+
+/// How much is read at most from the pipe of a process that has ended: as much as a pipe can hold.
+/// What it left behind may still write to it.
+const LEFT_BYTES_MAX: usize = 1 << 20;
+
+impl Rank {
+    /// Starts the process; `descriptors` is the limit that it shall have.
+    pub(super) fn start(
+        place: &Place<'_>,
+        program: &Program,
+        input: Stdio,
+        descriptors: DescriptorLimit,
+    ) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let (output, their_output) = io::pipe()?;
+        let (errors, their_errors) = io::pipe()?;
+        let mut command = Command::new(&program.path);
+        command.args(&program.arguments);
+        if let Some(folder) = &program.folder {
+            command.current_dir(folder);
+        }
+        let inherited = std::env::vars_os().map(|pair| pair.0);
+        for name in variables::stale(inherited) {
+            command.env_remove(name);
+        }
+        command.envs(program.variables.iter().map(|(name, value)| (name, value)));
+        command.envs(variables::of_rank(place));
+        command.env("PMI_FD", theirs.as_raw_fd().to_string());
+        command.stdin(input);
+        command.stdout(OwnedFd::from(their_output)).stderr(OwnedFd::from(their_errors));
+        let child = process::spawn_bound(&mut command, Some(theirs.as_fd()), descriptors)?;
+        for descriptor in [output.as_raw_fd(), errors.as_raw_fd(), ours.as_raw_fd()] {
+            process::set_nonblocking(descriptor)?;
+        }
+        Ok(Self {
+            number: place.rank,
+            process: child.id() as i32,
+            has_ended: false,
+            output: Some(output),
+            errors: Some(errors),
+            pmi: Some(ours),
+            answers: Vec::new(),
+        })
+    }
+
+    /// The descriptors to watch; output only where there is room for it.
+    pub(super) fn watched(
+        &self,
+        has_room: impl Fn(Target) -> bool,
+        may_speak: bool,
+    ) -> impl Iterator<Item = (RawFd, Interest, Stream)> {
+        let of = |pipe: &Option<PipeReader>, target| {
+            let pipe = pipe.as_ref().filter(|_| has_room(target))?;
+            Some((pipe.as_raw_fd(), Interest::Read, Stream::Writes(target)))
+        };
+        let pmi = self.pmi.as_ref().and_then(|end| match self.answers.is_empty() {
+            true => may_speak.then(|| (end.as_raw_fd(), Interest::Read, Stream::Pmi)),
+            false => Some((end.as_raw_fd(), Interest::Write, Stream::Pmi)),
+        });
+        [of(&self.output, Target::Output), of(&self.errors, Target::Errors), pmi]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Reads some of what the process has written, at most `room` bytes; returns how much.
+    pub(super) fn read(&mut self, target: Target, room: usize, reports: &mut Vec<Report>) -> usize {
+        let channel = match target {
+            Target::Output => &mut self.output,
+            Target::Errors => &mut self.errors,
+        };
+        let Some(pipe) = channel else { return 0 };
+        let mut bytes = [0; READ_BYTES_MAX];
+        match pipe.read(&mut bytes[..room.min(READ_BYTES_MAX)]) {
+            Ok(length) if length > 0 => {
+                reports.push(Report::Wrote(self.number, target, bytes[..length].to_vec()));
+                length
+            }
+            Err(error) if is_no_end(&error) => 0,
+            _ => {
+                *channel = None;
+                reports.push(Report::Quiet(self.number, target));
+                0
+            }
+        }
+    }
+
+    /// Reads all that the process, which has ended, has written; returns how much.
+    pub(super) fn drain(&mut self, target: Target, reports: &mut Vec<Report>) -> usize {
+        let mut total = 0;
+        while total < LEFT_BYTES_MAX {
+            match self.read(target, READ_BYTES_MAX, reports) {
+                0 => break,
+                length => total += length,
+            }
+        }
+        total
+    }
+
+    /// Hears what the process says to the PMI server, as long as it has taken all answers.
+    pub(super) fn hear(&mut self, reports: &mut Vec<Report>) {
+        self.send_answers();
+        let mut bytes = [0; READ_BYTES_MAX];
+        let Some(pmi) = self.pmi.as_mut().filter(|_| self.answers.is_empty()) else { return };
+        match pmi.read(&mut bytes) {
+            Ok(length) if length > 0 => {
+                reports.push(Report::Said(self.number, bytes[..length].to_vec()));
+            }
+            Err(error) if is_no_end(&error) => {}
+            _ => {
+                self.pmi = None;
+                reports.push(Report::Left(self.number));
+            }
+        }
+    }
+
+    /// Answers the process.
+    pub(super) fn tell(&mut self, line: &str) {
+        self.answers.extend_from_slice(line.as_bytes());
+        self.answers.push(b'\n');
+        self.send_answers();
+    }
+
+    fn send_answers(&mut self) {
+        while let Some(pmi) = self.pmi.as_mut().filter(|_| !self.answers.is_empty()) {
+            match pmi.write(&self.answers) {
+                Ok(length) => drop(self.answers.drain(..length)),
+                Err(error) if is_no_end(&error) => return,
+                // A process that is gone needs no answer; reading finds what it said before.
+                Err(_) => self.answers.clear(),
+            }
+        }
+    }
+
+    /// Sends a signal to the process and what it started in its group.
+    pub(super) fn signal(&self, number: i32) {
+        if !self.has_ended {
+            // The group may have ended just now.
+            let _ = process::kill(-self.process, number);
+        }
+    }
+}

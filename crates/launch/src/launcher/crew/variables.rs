@@ -1,0 +1,92 @@
+//! The environment of a rank.
+
+use std::ffi::OsString;
+
+/// Beginnings of variables by which launchers tell a process its place. Those of a launcher further
+/// out are no longer true for the processes of this job.
+const OF_LAUNCHERS: &[&str] = &[
+    "COMBRAY_RANK",
+    "COMBRAY_SIZE",
+    "COMBRAY_LOCAL_",
+    "COMBRAY_JOB",
+    "PMI_",
+    "PMIX_RANK",
+    "PMIX_NAMESPACE",
+    "PMIX_SERVER_",
+    "OMPI_COMM_WORLD_",
+    "OMPI_UNIVERSE_SIZE",
+    "MPI_LOCAL",
+    "HYDI_",
+    "PALS_RANKID",
+    "PALS_NRANKS",
+];
+
+/// Those of the launcher's variables that its ranks must not see.
+pub(in super::super) fn stale(
+    names: impl Iterator<Item = OsString>,
+) -> impl Iterator<Item = OsString> {
+    names.filter(|name| {
+        let name = name.as_encoded_bytes();
+        OF_LAUNCHERS.iter().any(|known| name.starts_with(known.as_bytes()))
+    })
+}
+
+/// The place of a process in its job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub rank: u32,
+    /// How many processes the job has.
+    pub size: u32,
+    /// The same among the processes of this machine.
+    pub local_rank: u32,
+    pub local_size: u32,
+    /// The name of the job.
+    pub job: &'a str,
+}
+
+/// What a rank learns: our own names, PMI's, and those that scripts written for other libraries
+/// read.
+pub(super) fn of_rank(place: &Place<'_>) -> impl Iterator<Item = (&'static str, String)> {
+    let Place { rank, size, local_rank, local_size, job } = *place;
+    let numbers = [
+        (rank, ["COMBRAY_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"].as_slice()),
+        (size, &["COMBRAY_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]),
+        (
+            local_rank,
+            &[
+                "COMBRAY_LOCAL_RANK",
+                "PMI_LOCAL_RANK",
+                "OMPI_COMM_WORLD_LOCAL_RANK",
+                "MPI_LOCALRANKID",
+            ],
+        ),
+        (
+            local_size,
+            &[
+                "COMBRAY_LOCAL_SIZE",
+                "PMI_LOCAL_SIZE",
+                "OMPI_COMM_WORLD_LOCAL_SIZE",
+                "MPI_LOCALNRANKS",
+            ],
+        ),
+    ];
+    let each = |(number, names): (u32, &'static [&'static str])| {
+        names.iter().map(move |&name| (name, number.to_string()))
+    };
+    numbers.into_iter().flat_map(each).chain([("COMBRAY_JOB", job.to_owned())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ranks_learn_is_cleared_in_the_next_launch() {
+        let place = Place { rank: 0, size: 1, local_rank: 0, local_size: 1, job: "x" };
+        for (name, _) in of_rank(&place).chain([("PMI_FD", String::new())]) {
+            assert_eq!(stale([OsString::from(name)].into_iter()).count(), 1, "{name}");
+        }
+        let kept = ["PATH", "OMPI_MCA_btl", "SLURM_JOB_ID", "COMBRAY_STRATEGY"];
+        assert_eq!(stale(kept.into_iter().map(OsString::from)).count(), 0);
+    }
+}

@@ -1,0 +1,318 @@
+//! The launcher's end of the connection to an agent: the command that reaches the host, such as
+//! ssh, with what it writes and how it ends.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sys::process::{self, DescriptorLimit, End, Interest, signal};
+
+use super::outlets::Outlet;
+use super::{LaunchError, is_no_end};
+use crate::protocol::{Conversation, Order, Report};
+
+/// A host and the way to it.
+pub(super) struct Remote {
+    /// The command, such as `ssh`.
+    command: String,
+    process: i32,
+    /// How the command ended, once it has.
+    end: Option<End>,
+    /// Where orders go; none after the last.
+    orders: Option<Outlet>,
+    reports: Option<ChildStdout>,
+    errors: Option<ChildStderr>,
+    conversation: Conversation,
+    /// The end of what the command wrote to its error output.
+    said: Vec<u8>,
+    /// What is wrong with what came.
+    nonsense: Option<String>,
+    /// Since when nothing more can come.
+    closed: Option<Instant>,
+    /// What is watched, in the order of the last [`watched`](Self::watched).
+    watched: Vec<Watched>,
+}
+
+#[derive(Clone, Copy)]
+enum Watched {
+    Orders,
+    Reports,
+    Errors,
+}
+
+/// How much is read at once, and how often in a row before others have their turn.
+const READ_BYTES_MAX: usize = 64 << 10;
+const READS_MAX: usize = 4;
+
+/// How much of the command's messages is kept.
+const SAID_BYTES_MAX: usize = 4096;
+
+/// How long a command that has closed its output may take to end and tell why.
+const END_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// What people get who name no command: without questions, without X11, never as the master that
+/// other connections share, as it is ended with the job; and a host that is gone is noticed.
+const SSH: &[&str] =
+    &["ssh", "-x", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ServerAliveInterval=15"];
+
+impl Remote {
+    /// Starts the agent on a host where these ranks shall run.
+    ///
+    /// # Errors
+    /// The command that shall reach the host cannot be started.
+    pub(super) fn open(
+        launch_agent: &[OsString],
+        host: &str,
+        ranks: &[u32],
+        descriptors: DescriptorLimit,
+    ) -> Result<Self, LaunchError> {
+        let (program, options) = match launch_agent.split_first() {
+            Some((program, options)) => (program.clone(), options.to_vec()),
+            None => (SSH[0].into(), SSH[1..].iter().map(OsString::from).collect()),
+        };
+        let own = std::env::current_exe()?;
+        let mut command = Command::new(&program);
+        command.args(options).arg(host).arg(quoted(own.as_os_str())).arg("agent");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = process::spawn_bound(&mut command, None, descriptors).map_err(|cause| {
+            LaunchError::new(format!(
+                "{host} cannot be reached, as {} cannot be started: {cause}",
+                program.display()
+            ))
+        })?;
+        let orders = child.stdin.take().map(OwnedFd::from).map(File::from).map(Outlet::new);
+        let (reports, errors) = (child.stdout.take(), child.stderr.take());
+        for descriptor in
+            [reports.as_ref().map(AsRawFd::as_raw_fd), errors.as_ref().map(AsRawFd::as_raw_fd)]
+        {
+            descriptor.map_or(Ok(()), process::set_nonblocking)?;
+        }
+        Ok(Self {
+            command: program.display().to_string(),
+            process: child.id() as i32,
+            end: None,
+            orders,
+            reports,
+            errors,
+            conversation: Conversation::new(ranks),
+            said: Vec::new(),
+            nonsense: None,
+            closed: None,
+            watched: Vec::new(),
+        })
+    }
+
+    pub(super) fn has_greeted(&self) -> bool {
+        self.conversation.has_greeted()
+    }
+
+    /// Sends an order.
+    ///
+    /// # Errors
+    /// It is too long.
+    pub(super) fn send(&mut self, order: &Order) -> Result<(), LaunchError> {
+        let Some(outlet) = &mut self.orders else { return Ok(()) };
+        if !order.emit(&mut outlet.queue) {
+            return Err(LaunchError::new(
+                "the arguments and variables are too long to be sent to another host".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Appends the descriptors to watch.
+    pub(super) fn watched(&mut self, list: &mut Vec<(RawFd, Interest)>) {
+        self.watched.clear();
+        if let Some(orders) = self.orders.as_ref().filter(|orders| !orders.is_empty()) {
+            list.push((orders.as_raw_fd(), Interest::Write));
+            self.watched.push(Watched::Orders);
+        }
+        if let Some(reports) = &self.reports {
+            list.push((reports.as_raw_fd(), Interest::Read));
+            self.watched.push(Watched::Reports);
+        }
+        if let Some(errors) = &self.errors {
+            list.push((errors.as_raw_fd(), Interest::Read));
+            self.watched.push(Watched::Errors);
+        }
+    }
+
+    /// Moves on what is ready, in the order of [`watched`](Self::watched).
+    pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<Report>) {
+        let watched = std::mem::take(&mut self.watched);
+        for (what, _) in watched.iter().zip(ready).filter(|(_, ready)| **ready) {
+            match what {
+                Watched::Orders => self.write(),
+                Watched::Reports => self.read_reports(READS_MAX, reports),
+                Watched::Errors => self.read_errors(),
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        // That the agent reads no more is seen where it is read from.
+        if self.orders.as_mut().is_some_and(|orders| orders.write().is_err()) {
+            self.orders = None;
+        }
+    }
+
+    fn read_reports(&mut self, reads: usize, reports: &mut Vec<Report>) {
+        let mut bytes = [0; READ_BYTES_MAX];
+        for _ in 0..reads {
+            let Some(source) = &mut self.reports else { return };
+            match source.read(&mut bytes) {
+                Ok(length) if length > 0 => {
+                    let outcome = self.conversation.receive(&bytes[..length], reports);
+                    if let Err(what) = outcome {
+                        self.nonsense = Some(what);
+                        return self.close();
+                    }
+                }
+                Err(error) if is_no_end(&error) => return,
+                _ => return self.close(),
+            }
+        }
+    }
+
+    fn read_errors(&mut self) {
+        let mut bytes = [0; READ_BYTES_MAX];
+        let Some(source) = &mut self.errors else { return };
+        match source.read(&mut bytes) {
+            Ok(length) if length > 0 => {
+                self.said.extend_from_slice(&bytes[..length]);
+                let excess = self.said.len().saturating_sub(SAID_BYTES_MAX);
+                self.said.drain(..excess);
+            }
+            Err(error) if is_no_end(&error) => {}
+            _ => self.errors = None,
+        }
+    }
+
+    /// Hears and says no more. The agent ends when it notices.
+    pub(super) fn close(&mut self) {
+        (self.orders, self.reports) = (None, None);
+        self.closed.get_or_insert_with(Instant::now);
+    }
+
+    /// The command has ended.
+    pub(super) fn bury(&mut self, process: i32, end: End, reports: &mut Vec<Report>) -> bool {
+        if process != self.process {
+            return false;
+        }
+        self.end = Some(end);
+        // All that it has written is in the pipes now.
+        self.read_reports(usize::MAX, reports);
+        self.read_errors();
+        self.close();
+        true
+    }
+
+    /// Ends the command, and with it the connection.
+    pub(super) fn kill(&mut self) {
+        if self.end.is_none() {
+            // The group may have ended just now.
+            let _ = process::kill(-self.process, signal::SIGKILL);
+        }
+        self.close();
+    }
+
+    /// Whether the connection has ended and no more can be learned of it.
+    pub(super) fn is_gone(&self) -> bool {
+        self.deadline().is_some_and(|end| self.end.is_some() || Instant::now() >= end)
+    }
+
+    /// When a connection that has ended is given up though its command is still there.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.closed.map(|since| since + END_TIME_MAX)
+    }
+
+    /// What a person is told about a connection that is lost, or was never there.
+    pub(super) fn obituary(&self, host: &str) -> String {
+        if let Some(what) = &self.nonsense {
+            return format!("what {host} sends makes no sense: {what}{}", self.last_words());
+        }
+        let command = &self.command;
+        let own = std::env::current_exe().unwrap_or_default();
+        let own = own.display();
+        let how = match self.end {
+            Some(End::Code(code)) => format!("{command} ended with exit code {code}"),
+            Some(End::Signal(number)) => {
+                format!("{command} was killed by signal {number} ({})", signal::name(number))
+            }
+            None => format!("{command} still runs, but says nothing"),
+        };
+        if self.conversation.has_started() {
+            return format!(
+                "the connection to {host} was lost ({how}); its processes are ended{}",
+                self.last_words()
+            );
+        }
+        if self.has_greeted() {
+            return format!("{host} cannot start its processes ({how}){}", self.last_words());
+        }
+        let hint = match self.end {
+            Some(End::Code(126 | 127)) => {
+                format!("Combray must be there at the same path as here, {own}")
+            }
+            _ if command.rsplit('/').next() == Some("ssh") => {
+                format!("\"ssh {host} true\" must work without asking for anything")
+            }
+            _ => format!("\"{command} {host} true\" must work without asking for anything"),
+        };
+        format!("{host} cannot be reached ({how}): {hint}{}", self.last_words())
+    }
+
+    /// The last that the command and the host's shell wrote.
+    pub(super) fn last_words(&self) -> String {
+        let noise = self.conversation.noise();
+        let text = [&self.said[..], &noise[noise.len().saturating_sub(SAID_BYTES_MAX)..]].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let lines: Vec<&str> =
+            text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        if lines.is_empty() {
+            return String::new();
+        }
+        let last = &lines[lines.len().saturating_sub(LINES_MAX)..];
+        format!("\n  it said:\n    {}", last.join("\n    "))
+    }
+}
+
+/// How many lines of a command's messages are shown.
+const LINES_MAX: usize = 10;
+
+/// A word as a shell reads it.
+fn quoted(word: &OsStr) -> OsString {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(byte);
+    if !word.is_empty() && word.as_bytes().iter().all(is_plain) {
+        return word.to_owned();
+    }
+    let mut text = vec![b'\''];
+    for &byte in word.as_bytes() {
+        match byte {
+            b'\'' => text.extend_from_slice(b"'\\''"),
+            _ => text.push(byte),
+        }
+    }
+    text.push(b'\'');
+    OsString::from_vec(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_the_shell() {
+        for word in ["/usr/bin/combray", "/my programs/it's", "", "$HOME;ls"] {
+            let command = OsString::from("printf %s ").into_encoded_bytes();
+            let command = [&command, quoted(OsStr::new(word)).as_bytes()].concat();
+            let mut shell = Command::new("sh");
+            let output = shell.arg("-c").arg(OsStr::from_bytes(&command)).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! From a plan to what each machine shall start.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, PipeReader, Read};
+
+use sys::process::DescriptorLimit;
+
+use super::super::crew::{self, Crew, Input};
+use super::super::local::{host_name, is_this_machine};
+use super::super::remote::Remote;
+use super::super::{Application, LaunchError, Plan};
+use super::host::Host;
+use super::relay::Relay;
+use crate::placement::{self, Placement, Wish};
+use crate::protocol::{Program, Start};
+
+/// A job that can begin.
+pub(super) struct Prepared {
+    pub hosts: Vec<Host>,
+    /// For each rank the position of its host.
+    pub places: Vec<usize>,
+    /// For each rank the number of its program.
+    pub applications: Vec<u32>,
+    /// What is typed or piped into the launcher, if rank 0 runs elsewhere.
+    pub relay: Option<Relay>,
+}
+
+/// Looks for all that this machine needs, and opens the ways to the others.
+///
+/// # Errors
+/// There are not enough slots, a program does not exist, or no way can be tried.
+pub(super) fn prepare(plan: &Plan, mut typed: Option<PipeReader>) -> Result<Prepared, LaunchError> {
+    let wishes = plan.applications.iter().map(|application| Wish {
+        processes: application.processes,
+        hosts: &application.hosts,
+        per_host: application.per_host,
+        oversubscribe: plan.oversubscribe,
+    });
+    let wishes: Vec<Wish<'_>> = wishes.collect();
+    let placement = placement::place(&wishes, is_this_machine).map_err(LaunchError::new)?;
+    let applications: Vec<u32> = (0..)
+        .zip(&plan.applications)
+        .flat_map(|(number, app)| std::iter::repeat_n(number, app.processes as usize))
+        .collect();
+    let is_first_here = placement.hosts.first().is_some_and(Option::is_none);
+    let relay = if is_first_here { None } else { Some(Relay::open(typed.take())?) };
+    let starts = starts(plan, &placement, &applications)?;
+    // The limit that the person set, before more is asked for.
+    let descriptors = DescriptorLimit::read()?;
+    // What is wrong here is found before anything is started elsewhere.
+    if let Some(here) = placement.hosts.iter().position(Option::is_none) {
+        let mut programs = starts[here].programs.clone();
+        programs.iter_mut().try_for_each(crew::prepare)?;
+    }
+    crew::make_room(placement.hosts.len() as u32)?;
+    let mut hosts = Vec::new();
+    for (name, start) in placement.hosts.iter().zip(starts) {
+        hosts.push(match name {
+            Some(name) => {
+                let ranks: Vec<u32> = start.ranks.iter().map(|pair| pair.0).collect();
+                let remote = Remote::open(&plan.launch_agent, name, &ranks, descriptors)?;
+                Host::there(name.clone(), remote, start)
+            }
+            None => {
+                let input = typed.take().map_or(Input::Inherited, Input::Typed);
+                Host::here(host_name(), Crew::new(input, descriptors), start)
+            }
+        });
+    }
+    Ok(Prepared { hosts, places: placement.ranks, applications, relay })
+}
+
+/// What each host shall start.
+fn starts(
+    plan: &Plan,
+    placement: &Placement,
+    applications: &[u32],
+) -> Result<Vec<Start>, LaunchError> {
+    let job = random_name()?;
+    let size = applications.len() as u32;
+    let here = |app: &Application| Program {
+        path: app.program.clone(),
+        arguments: app.arguments.clone(),
+        variables: app.variables.clone().into_iter().collect(),
+        folder: app.folder.clone(),
+    };
+    let mut starts = Vec::new();
+    for (number, name) in placement.hosts.iter().enumerate() {
+        let programs = plan.applications.iter().map(here);
+        let programs = match name {
+            None => programs.collect(),
+            Some(_) => programs.map(for_elsewhere).collect::<io::Result<_>>()?,
+        };
+        let pairs = (0..).zip(applications.iter().copied());
+        let on_host = pairs.zip(&placement.ranks).filter(|(_, host)| **host == number);
+        let ranks: Vec<(u32, u32)> = on_host.map(|(pair, _)| pair).collect();
+        starts.push(Start { job: job.clone(), size, programs, ranks });
+    }
+    starts.iter_mut().for_each(drop_unused);
+    Ok(starts)
+}
+
+/// Leaves only the programs that a host runs: the others need not exist there.
+fn drop_unused(start: &mut Start) {
+    let mut positions: HashMap<u32, u32> = HashMap::new();
+    let mut kept = Vec::new();
+    for (_, program) in &mut start.ranks {
+        *program = *positions.entry(*program).or_insert_with(|| {
+            kept.push(start.programs[*program as usize].clone());
+            kept.len() as u32 - 1
+        });
+    }
+    start.programs = kept;
+}
+
+/// The program with what another machine cannot know: the folder, and variables of this one.
+fn for_elsewhere(mut program: Program) -> io::Result<Program> {
+    let own = std::env::current_dir()?;
+    program.folder = Some(program.folder.map_or_else(|| own.clone(), |folder| own.join(folder)));
+    for (name, value) in std::env::vars_os().filter(|(name, _)| is_passed_on(name)) {
+        if program.variables.iter().all(|known| known.0 != name) {
+            program.variables.push((name, value));
+        }
+    }
+    Ok(program)
+}
+
+/// Variables that belong to this machine, or to this launcher, though their names are ours.
+const NOT_PASSED_ON: &[&str] = &["COMBRAY_NODE", "COMBRAY_LAUNCH_AGENT"];
+
+/// Whether one of the launcher's variables goes with the program to another machine.
+fn is_passed_on(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    let is_known = name == "PATH" || name == "LD_LIBRARY_PATH" || bytes.starts_with(b"COMBRAY_");
+    is_known
+        && !NOT_PASSED_ON.iter().any(|known| name == *known)
+        && crew::stale(std::iter::once(name.to_owned())).next().is_none()
+}
+
+/// 128 random bits in hexadecimal digits.
+fn random_name() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_one_machine_stays_there() {
+        for name in ["PATH", "LD_LIBRARY_PATH", "COMBRAY_STRATEGY", "COMBRAY_NET"] {
+            assert!(is_passed_on(OsStr::new(name)), "{name}");
+        }
+        for name in ["HOME", "COMBRAY_NODE", "COMBRAY_RANK", "PMI_FD", "DISPLAY"] {
+            assert!(!is_passed_on(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn hosts_get_their_own_programs_only() {
+        let program = |path: &str| Program { path: path.into(), ..Program::default() };
+        let programs = vec![program("a"), program("b"), program("c")];
+        let mut start = Start { programs, ranks: vec![(3, 2), (4, 0), (6, 2)], ..Start::default() };
+        drop_unused(&mut start);
+        assert_eq!(start.ranks, [(3, 0), (4, 1), (6, 0)]);
+        assert_eq!(start.programs, [program("c"), program("a")]);
+    }
+
+    #[test]
+    fn folders_are_whole_elsewhere() {
+        let program = |folder: Option<&str>| {
+            let folder = folder.map(PathBuf::from);
+            for_elsewhere(Program { folder, ..Program::default() }).unwrap().folder.unwrap()
+        };
+        let own = std::env::current_dir().unwrap();
+        assert_eq!(program(None), own);
+        assert_eq!(program(Some("x")), own.join("x"));
+        assert_eq!(program(Some("/x")), Path::new("/x"));
+        let variables = vec![(OsString::from("PATH"), OsString::from("/x"))];
+        let kept = for_elsewhere(Program { variables, ..Program::default() }).unwrap();
+        assert_eq!(kept.variables.iter().filter(|pair| pair.0 == "PATH").count(), 1);
+    }
+}

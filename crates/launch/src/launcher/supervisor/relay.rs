@@ -1,0 +1,59 @@
+//! The launcher's standard input on its way to a rank 0 on another machine.
+
+use std::fs::File;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use super::super::is_no_end;
+use crate::protocol::{INPUT_BYTES_MAX, Order};
+
+/// Where it is read from, and how much may be.
+pub(super) struct Relay {
+    /// None when it has ended.
+    source: Option<File>,
+    /// How many bytes rank 0 can take.
+    room: u32,
+}
+
+impl Relay {
+    /// Reads what is typed at the launcher's terminal, or else its standard input.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn open(typed: Option<PipeReader>) -> io::Result<Self> {
+        let descriptor = match typed {
+            Some(pipe) => OwnedFd::from(pipe),
+            None => io::stdin().as_fd().try_clone_to_owned()?,
+        };
+        Ok(Self { source: Some(File::from(descriptor)), room: INPUT_BYTES_MAX })
+    }
+
+    /// The descriptor to watch.
+    pub(super) fn watched(&self) -> Option<RawFd> {
+        let source = self.source.as_ref().filter(|_| self.room > 0)?;
+        Some(source.as_raw_fd())
+    }
+
+    /// Reads once; returns what to order.
+    pub(super) fn read(&mut self) -> Option<Order> {
+        let source = self.source.as_mut()?;
+        let mut bytes = vec![0; self.room.min(INPUT_BYTES_MAX) as usize];
+        match source.read(&mut bytes) {
+            Ok(length) if length > 0 => {
+                bytes.truncate(length);
+                self.room -= length as u32;
+                Some(Order::Input(bytes))
+            }
+            Err(error) if is_no_end(&error) => None,
+            _ => {
+                self.source = None;
+                Some(Order::Input(Vec::new()))
+            }
+        }
+    }
+
+    /// Rank 0 has taken so many bytes.
+    pub(super) fn grant(&mut self, bytes: u32) {
+        self.room = self.room.saturating_add(bytes);
+    }
+}

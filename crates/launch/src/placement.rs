@@ -1,0 +1,305 @@
+//! Which process runs on which host; no I/O.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// A host on which processes may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its name or address, as the person wrote it.
+    pub name: String,
+    /// How many processes shall run there; none: the person did not say.
+    pub slots: Option<u32>,
+    /// How many may run there at most, even if there are more than slots.
+    pub slots_max: Option<u32>,
+}
+
+/// What one program asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wish<'a> {
+    pub processes: u32,
+    /// Empty: on this machine.
+    pub hosts: &'a [Host],
+    pub per_host: Option<u32>,
+    pub oversubscribe: bool,
+}
+
+/// The places of all processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placement {
+    /// The hosts that are used, in the order of their first process; `None` is this machine.
+    pub hosts: Vec<Option<String>>,
+    /// For each rank the position of its host.
+    pub ranks: Vec<usize>,
+}
+
+/// Hosts of the same name put together, in the order in which they are first named.
+fn merged(hosts: &[Host]) -> Vec<Host> {
+    let mut merged: Vec<Host> = Vec::new();
+    for host in hosts {
+        match merged.iter_mut().find(|known| known.name == host.name) {
+            Some(known) => {
+                // A name that stands there twice is worth two processes.
+                let sum = known.slots.unwrap_or(1).saturating_add(host.slots.unwrap_or(1));
+                known.slots = Some(sum);
+                known.slots_max = host.slots_max.or(known.slots_max);
+            }
+            None => merged.push(host.clone()),
+        }
+    }
+    merged
+}
+
+/// How many processes these hosts are meant for.
+pub fn slots(hosts: &[Host], per_host: Option<u32>) -> u32 {
+    let hosts = merged(hosts);
+    let of = |host: &Host| per_host.unwrap_or(host.slots.unwrap_or(1));
+    hosts.iter().map(of).fold(0, u32::saturating_add)
+}
+
+/// Gives each process its host: host by host, each as many as it has slots. `is_local` tells which
+/// names mean this machine.
+///
+/// # Errors
+/// A text for people: there are not enough slots.
+pub(crate) fn place(
+    wishes: &[Wish<'_>],
+    is_local: impl Fn(&str) -> bool,
+) -> Result<Placement, String> {
+    let mut placement = Placement::default();
+    // How many processes of programs before run on each host.
+    let mut used: HashMap<String, u32> = HashMap::new();
+    for wish in wishes {
+        if wish.hosts.is_empty() {
+            let here = placement.position(None);
+            placement.ranks.extend(std::iter::repeat_n(here, wish.processes as usize));
+            continue;
+        }
+        let hosts = merged(wish.hosts);
+        for (host, count) in fill(wish, &hosts, &mut used)? {
+            let name = Some(hosts[host].name.clone()).filter(|name| !is_local(name));
+            let position = placement.position(name);
+            placement.ranks.extend(std::iter::repeat_n(position, count as usize));
+        }
+    }
+    Ok(placement)
+}
+
+impl Placement {
+    fn position(&mut self, name: Option<String>) -> usize {
+        self.hosts.iter().position(|known| *known == name).unwrap_or_else(|| {
+            self.hosts.push(name);
+            self.hosts.len() - 1
+        })
+    }
+}
+
+/// How many processes go to which host, in the order of ranks.
+fn fill(
+    wish: &Wish<'_>,
+    hosts: &[Host],
+    used: &mut HashMap<String, u32>,
+) -> Result<Vec<(usize, u32)>, String> {
+    // A single host without a number is meant for all processes.
+    let is_sole = hosts.len() == 1 && hosts[0].slots.is_none() && wish.per_host.is_none();
+    let share = |host: &Host| match wish.per_host {
+        _ if is_sole => wish.processes,
+        None => host.slots.unwrap_or(1),
+        Some(each) if wish.oversubscribe => each,
+        Some(each) => host.slots.map_or(each, |slots| slots.min(each)),
+    };
+    let mut left = wish.processes;
+    let mut parts = Vec::new();
+    // The second time around and later there are more processes than slots.
+    for round in 0_u32.. {
+        let before = left;
+        for (index, host) in hosts.iter().enumerate() {
+            let used = used.entry(host.name.clone()).or_default();
+            let slots = if round == 0 { share(host).saturating_sub(*used) } else { share(host) };
+            let room = host.slots_max.map_or(u32::MAX, |max| max.saturating_sub(*used));
+            let count = left.min(slots).min(room);
+            if count > 0 {
+                parts.push((index, count));
+                *used += count;
+                left -= count;
+            }
+        }
+        if left == 0 {
+            return Ok(parts);
+        }
+        if !wish.oversubscribe || (round > 0 && left == before) {
+            return Err(too_few(wish, hosts, wish.processes - left));
+        }
+    }
+    Ok(parts)
+}
+
+/// How many hosts a message names.
+const NAMED_MAX: usize = 8;
+
+fn too_few(wish: &Wish<'_>, hosts: &[Host], free: u32) -> String {
+    let shown = hosts.iter().take(NAMED_MAX).map(|host| match host.slots {
+        Some(slots) => format!("{}:{slots}", host.name),
+        None => format!("{} (1, as no number is given)", host.name),
+    });
+    let mut text = format!(
+        "{} processes are asked for, but the hosts have slots for {free}: {}",
+        wish.processes,
+        shown.collect::<Vec<_>>().join(", ")
+    );
+    if hosts.len() > NAMED_MAX {
+        // Writing to a string does not fail.
+        let _ = write!(text, " and {} more", hosts.len() - NAMED_MAX);
+    }
+    if let Some(each) = wish.per_host {
+        let _ = write!(text, "; {each} on each were asked for");
+    }
+    if wish.oversubscribe {
+        return text + "; more than max_slots are not started even with --oversubscribe";
+    }
+    let name = hosts.first().map_or("a", |host| &host.name);
+    text + &format!(
+        ". Give the hosts more slots (--hosts {name}:8, or \"{name} slots=8\" in a hostfile), ask \
+         for fewer processes, or let processes share slots (--oversubscribe)"
+    )
+}
+
+/// The value of `PMI_process_mapping` for processes on these nodes: blocks of (first node, how many
+/// nodes, processes on each).
+pub(crate) fn mapping(nodes: &[usize]) -> String {
+    let mut blocks: Vec<(usize, usize, usize)> = Vec::new();
+    for run in nodes.chunk_by(|before, next| before == next) {
+        match blocks.last_mut() {
+            Some((first, count, each)) if *first + *count == run[0] && *each == run.len() => {
+                *count += 1;
+            }
+            _ => blocks.push((run[0], 1, run.len())),
+        }
+    }
+    let blocks: Vec<_> =
+        blocks.iter().map(|(first, count, each)| format!("({first},{count},{each})")).collect();
+    format!("(vector,{})", blocks.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    fn host(text: &str) -> Host {
+        let mut words = text.split(':').map(str::to_owned);
+        let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
+        let name = words.next().unwrap();
+        Host { name, slots: number(words.next()), slots_max: number(words.next()) }
+    }
+
+    fn hosts(text: &str) -> Vec<Host> {
+        text.split_whitespace().map(host).collect()
+    }
+
+    fn placed(processes: u32, text: &str, oversubscribe: bool) -> Result<String, String> {
+        placed_per_host(processes, text, oversubscribe, None)
+    }
+
+    /// The hosts of all ranks, in order.
+    fn placed_per_host(
+        processes: u32,
+        text: &str,
+        oversubscribe: bool,
+        per_host: Option<u32>,
+    ) -> Result<String, String> {
+        let hosts = hosts(text);
+        let wish = Wish { processes, hosts: &hosts, per_host, oversubscribe };
+        place(&[wish], |name| name == "here").map(|placement| names(&placement))
+    }
+
+    fn names(placement: &Placement) -> String {
+        let name = |host: &usize| placement.hosts[*host].as_deref().unwrap_or("-");
+        placement.ranks.iter().map(name).collect()
+    }
+
+    #[test]
+    fn slots_are_filled_host_by_host() {
+        assert_eq!(placed(3, "a:2 b:2", false).unwrap(), "aab");
+        assert_eq!(placed(4, "a:2 b:2", false).unwrap(), "aabb");
+        assert_eq!(placed(2, "a b", false).unwrap(), "ab");
+        assert_eq!(placed(4, "a b a:2", false).unwrap(), "aaab");
+        assert_eq!(placed(3, "here:2 b:2", false).unwrap(), "--b");
+        assert_eq!(placed(5, "a", false).unwrap(), "aaaaa");
+        assert_eq!(slots(&hosts("a:2 b a"), None), 4);
+        assert_eq!(slots(&hosts("a:2 b"), Some(3)), 6);
+    }
+
+    #[test]
+    fn more_than_slots_are_refused_or_go_around() {
+        let error = placed(5, "a:2 b:1", false).unwrap_err();
+        for word in ["5 processes", "slots for 3", "a:2, b:1", "--oversubscribe", "a:8"] {
+            assert!(error.contains(word), "{error}");
+        }
+        assert_eq!(placed(7, "a:2 b:1", true).unwrap(), "aabaaba");
+        assert_eq!(placed(7, "a:2:3 b:1", true).unwrap(), "aababbb");
+        assert!(placed(7, "a:2:3 b:1:2", true).unwrap_err().contains("max_slots"));
+        assert!(placed(2, "a:0 b:0", true).is_err());
+    }
+
+    #[test]
+    fn so_many_on_each() {
+        assert_eq!(placed_per_host(4, "a:8 b:8", false, Some(2)).unwrap(), "aabb");
+        assert_eq!(placed_per_host(4, "a b", false, Some(2)).unwrap(), "aabb");
+        assert!(placed_per_host(5, "a b", false, Some(2)).unwrap_err().contains("2 on each"));
+        assert!(placed_per_host(4, "a:1 b:1", false, Some(2)).is_err());
+        assert_eq!(placed_per_host(4, "a:1 b:1", true, Some(2)).unwrap(), "aabb");
+        assert!(placed_per_host(3, "a", false, Some(2)).is_err());
+    }
+
+    #[test]
+    fn later_programs_take_what_is_left() {
+        let (first, own) = (hosts("a:2 b:2"), hosts("c"));
+        let wish = |processes, hosts| Wish { processes, hosts, ..Wish::default() };
+        let three = [wish(1, &first[..]), wish(2, &own[..]), wish(3, &first[..])];
+        assert_eq!(names(&place(&three, |_| false).unwrap()), "accabb");
+        let four = [wish(1, &first[..]), wish(4, &first[..])];
+        assert!(place(&four, |_| false).unwrap_err().contains("slots for 3"));
+        let local = [wish(2, &[][..]), wish(1, &own[..])];
+        assert_eq!(names(&place(&local, |_| false).unwrap()), "--c");
+    }
+
+    #[test]
+    fn mappings_are_short() {
+        assert_eq!(mapping(&[0, 0, 0]), "(vector,(0,1,3))");
+        assert_eq!(mapping(&[0, 0, 1, 1]), "(vector,(0,2,2))");
+        assert_eq!(mapping(&[0, 0, 1, 2]), "(vector,(0,1,2),(1,2,1))");
+        assert_eq!(mapping(&[0, 1, 0]), "(vector,(0,2,1),(0,1,1))");
+    }
+
+    proptest! {
+        #[test]
+        fn mappings_are_understood(nodes in proptest::collection::vec(0_usize..4, 1..40)) {
+            let text = Some(mapping(&nodes));
+            let read = crate::client::mapping::machines(text, nodes.len() as u32);
+            let read = read.unwrap().unwrap();
+            prop_assert!(read.iter().map(|&node| node as usize).eq(nodes));
+        }
+
+        #[test]
+        fn slots_hold(
+            counts in proptest::collection::vec(0_u32..5, 1..6),
+            processes in 1_u32..30,
+        ) {
+            let hosts: Vec<Host> = (0..).zip(&counts)
+                .map(|(n, &slots)| Host { name: format!("h{n}"), slots: Some(slots), slots_max: None })
+                .collect();
+            let wish = Wish { processes, hosts: &hosts, ..Wish::default() };
+            let total: u32 = counts.iter().sum();
+            match place(&[wish], |_| false) {
+                Ok(placement) => {
+                    prop_assert_eq!(placement.ranks.len() as u32, processes);
+                    prop_assert!(processes <= total);
+                    prop_assert!(placement.ranks.is_sorted());
+                }
+                Err(_) => prop_assert!(processes > total),
+            }
+        }
+    }
+}

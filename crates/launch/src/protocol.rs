@@ -1,0 +1,297 @@
+//! What the launcher and an agent on another machine say to each other; no I/O.
+//!
+//! The agent begins with a line that tells its version. What stands before that line is not its
+//! own: the shell that started it may have greeted. Then both send frames: a byte that tells what
+//! it is, the length of the rest as 32 bits (least byte first), and the rest. Numbers have 32 bits,
+//! texts their length before them.
+
+mod conversation;
+mod fields;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use sys::process::End;
+
+pub(crate) use conversation::Conversation;
+use fields::{Emit, Frames, Parse};
+
+/// The version of all that stands here.
+pub(crate) const VERSION: u32 = 1;
+
+/// How the agent's first line begins.
+const GREETING: &str = "combray-agent/";
+
+/// No frame is longer. What starts processes is the longest: it holds arguments and variables.
+const FRAME_BYTES_MAX: usize = 16 << 20;
+
+/// How much output an agent may send for each target before the launcher has made use of it.
+pub(crate) const OUTPUT_BYTES_MAX: u32 = 256 << 10;
+
+/// The same for what goes to the standard input of rank 0.
+pub(crate) const INPUT_BYTES_MAX: u32 = 64 << 10;
+
+/// Where a process wrote something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Output,
+    Errors,
+}
+
+/// A program as each machine needs it in order to start it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// As the person wrote it.
+    pub path: OsString,
+    pub arguments: Vec<OsString>,
+    pub variables: Vec<(OsString, OsString)>,
+    /// None: the launcher's, which only the launcher's own machine can be sure to have.
+    pub folder: Option<PathBuf>,
+}
+
+/// The processes of one machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// The name of the job.
+    pub job: String,
+    /// How many processes the job has on all machines.
+    pub size: u32,
+    pub programs: Vec<Program>,
+    /// For each process its rank, and the position of its program.
+    pub ranks: Vec<(u32, u32)>,
+}
+
+/// What the launcher asks of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Start these processes. It is the first order, and comes once.
+    Start(Start),
+    /// Give this to rank 0 as standard input; nothing means that there is no more.
+    Input(Vec<u8>),
+    /// Write this line to the PMI connection of a rank.
+    Answer(u32, String),
+    /// Send a signal to one rank, or to all.
+    Signal(Option<u32>, i32),
+    /// So many more bytes of output can be taken.
+    Room(Target, u32),
+    /// All ranks have ended: end what they left behind, send the last of their output, and leave.
+    Close,
+}
+
+/// What a machine tells the launcher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// All processes have been started; their numbers in the order of [`Start::ranks`].
+    Started(Vec<i32>),
+    /// They cannot be started, and none is left.
+    Refused(String),
+    /// A rank wrote this.
+    Wrote(u32, Target, Vec<u8>),
+    /// A rank has closed one of its outputs.
+    Quiet(u32, Target),
+    /// A rank said this to the PMI server.
+    Said(u32, Vec<u8>),
+    /// A rank will say no more to the PMI server.
+    Left(u32),
+    /// A rank has ended.
+    Ended(u32, End),
+    /// Rank 0 has taken so many bytes of its standard input.
+    Took(u32),
+}
+
+/// The line with which an agent begins.
+pub(crate) fn greeting() -> String {
+    format!("{GREETING}{VERSION} {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+impl Order {
+    /// Appends the frame; false, and nothing, if it would be too long.
+    pub(crate) fn emit(&self, out: &mut Vec<u8>) -> bool {
+        fields::frame(out, |frame| match self {
+            Self::Start(start) => {
+                frame.push(1);
+                frame.text(start.job.as_bytes());
+                frame.number(start.size);
+                frame.list(&start.programs, emit_program);
+                frame.list(&start.ranks, |frame, (rank, program)| {
+                    frame.number(*rank);
+                    frame.number(*program);
+                });
+            }
+            Self::Input(bytes) => {
+                frame.push(2);
+                frame.text(bytes);
+            }
+            Self::Answer(rank, line) => {
+                frame.push(3);
+                frame.number(*rank);
+                frame.text(line.as_bytes());
+            }
+            Self::Signal(rank, number) => {
+                frame.push(4);
+                frame.list(rank.as_slice(), |frame, rank| frame.number(*rank));
+                frame.number(*number as u32);
+            }
+            Self::Room(target, bytes) => {
+                frame.push(5);
+                frame.target(*target);
+                frame.number(*bytes);
+            }
+            Self::Close => frame.push(6),
+        })
+    }
+
+    fn parse(kind: u8, fields: &mut Parse<'_>) -> Option<Self> {
+        Some(match kind {
+            1 => Self::Start(Start {
+                job: fields.string()?,
+                size: fields.number()?,
+                programs: fields.list(parse_program)?,
+                ranks: fields.list(|fields| Some((fields.number()?, fields.number()?)))?,
+            }),
+            2 => Self::Input(fields.text()?.to_vec()),
+            3 => Self::Answer(fields.number()?, fields.string()?),
+            4 => {
+                let ranks = fields.list(Parse::number)?;
+                let number = fields.number()? as i32;
+                let is_known = ranks.len() <= 1 && (1..=64).contains(&number);
+                is_known.then(|| Self::Signal(ranks.first().copied(), number))?
+            }
+            5 => Self::Room(fields.target()?, fields.number()?),
+            6 => Self::Close,
+            _ => return None,
+        })
+    }
+}
+
+fn emit_program(frame: &mut Vec<u8>, program: &Program) {
+    frame.os_text(&program.path);
+    frame.list(&program.arguments, |frame, argument| frame.os_text(argument));
+    frame.list(&program.variables, |frame, (name, value)| {
+        frame.os_text(name);
+        frame.os_text(value);
+    });
+    frame.list(program.folder.as_slice(), |frame, folder| frame.os_text(folder.as_os_str()));
+}
+
+fn parse_program(fields: &mut Parse<'_>) -> Option<Program> {
+    Some(Program {
+        path: fields.os_text()?,
+        arguments: fields.list(Parse::os_text)?,
+        variables: fields.list(|fields| Some((fields.os_text()?, fields.os_text()?)))?,
+        folder: fields.list(Parse::os_text)?.into_iter().next().map(PathBuf::from),
+    })
+}
+
+impl Report {
+    /// Appends the frame; false, and nothing, if it would be too long.
+    pub(crate) fn emit(&self, out: &mut Vec<u8>) -> bool {
+        fields::frame(out, |frame| match self {
+            Self::Started(processes) => {
+                frame.push(65);
+                frame.list(processes, |frame, process| frame.number(*process as u32));
+            }
+            Self::Refused(why) => {
+                frame.push(66);
+                frame.text(why.as_bytes());
+            }
+            Self::Wrote(rank, target, bytes) => {
+                frame.push(67);
+                frame.number(*rank);
+                frame.target(*target);
+                frame.text(bytes);
+            }
+            Self::Quiet(rank, target) => {
+                frame.push(68);
+                frame.number(*rank);
+                frame.target(*target);
+            }
+            Self::Said(rank, bytes) => {
+                frame.push(69);
+                frame.number(*rank);
+                frame.text(bytes);
+            }
+            Self::Left(rank) => {
+                frame.push(70);
+                frame.number(*rank);
+            }
+            Self::Ended(rank, end) => {
+                frame.push(71);
+                frame.number(*rank);
+                let (is_signal, number) = match *end {
+                    End::Code(code) => (0, code),
+                    End::Signal(number) => (1, number),
+                };
+                frame.push(is_signal);
+                frame.number(number as u32);
+            }
+            Self::Took(bytes) => {
+                frame.push(72);
+                frame.number(*bytes);
+            }
+        })
+    }
+
+    fn parse(kind: u8, fields: &mut Parse<'_>) -> Option<Self> {
+        Some(match kind {
+            65 => Self::Started(fields.list(|fields| Some(fields.number()? as i32))?),
+            66 => Self::Refused(fields.string()?),
+            67 => Self::Wrote(fields.number()?, fields.target()?, fields.text()?.to_vec()),
+            68 => Self::Quiet(fields.number()?, fields.target()?),
+            69 => Self::Said(fields.number()?, fields.text()?.to_vec()),
+            70 => Self::Left(fields.number()?),
+            71 => {
+                let rank = fields.number()?;
+                let is_signal = fields.byte()? != 0;
+                let number = fields.number()? as i32;
+                Self::Ended(rank, if is_signal { End::Signal(number) } else { End::Code(number) })
+            }
+            72 => Self::Took(fields.number()?),
+            _ => return None,
+        })
+    }
+}
+
+/// What the agent hears: orders out of bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    frames: Frames,
+    /// The ranks that were to be started.
+    ranks: Option<Vec<u32>>,
+}
+
+impl Orders {
+    /// Takes bytes, and appends the orders that are whole now.
+    ///
+    /// # Errors
+    /// A text for people: what came is no order, or one that makes no sense now.
+    pub(crate) fn receive(&mut self, bytes: &[u8], out: &mut Vec<Order>) -> Result<(), String> {
+        self.frames.push(bytes);
+        while let Some(frame) = self.frames.take()? {
+            let order = fields::parse(frame, Order::parse).ok_or("what came is no order")?;
+            self.check(&order)?;
+            out.push(order);
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, order: &Order) -> Result<(), String> {
+        let is_ours = |rank: &u32| self.ranks.as_ref().is_some_and(|ranks| ranks.contains(rank));
+        let makes_sense = match order {
+            Order::Start(start) => {
+                let has_program = |pair: &(u32, u32)| {
+                    pair.0 < start.size && (pair.1 as usize) < start.programs.len()
+                };
+                let makes_sense = self.ranks.is_none() && start.ranks.iter().all(has_program);
+                self.ranks = Some(start.ranks.iter().map(|pair| pair.0).collect());
+                makes_sense
+            }
+            Order::Answer(rank, _) | Order::Signal(Some(rank), _) => is_ours(rank),
+            _ => self.ranks.is_some(),
+        };
+        if makes_sense { Ok(()) } else { Err(format!("an order makes no sense now: {order:?}")) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

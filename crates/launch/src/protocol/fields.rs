@@ -1,0 +1,162 @@
+//! Frames and their fields: checked parse and emit.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use super::{FRAME_BYTES_MAX, Target};
+
+/// What stands before each frame: its length.
+const LENGTH_BYTES: usize = 4;
+
+/// Appends the frame that `fill` writes; false, and nothing, if it is too long.
+pub(super) fn frame(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) -> bool {
+    let start = out.len();
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
+    fill(out);
+    let length = out.len() - start - LENGTH_BYTES;
+    if length > FRAME_BYTES_MAX {
+        out.truncate(start);
+        return false;
+    }
+    out[start..start + LENGTH_BYTES].copy_from_slice(&(length as u32).to_le_bytes());
+    true
+}
+
+/// Bytes on their way to be frames.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    bytes: Vec<u8>,
+    /// How many of them were taken.
+    taken: usize,
+}
+
+impl Frames {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.taken);
+        self.taken = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// What was not taken yet.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.bytes[self.taken..]
+    }
+
+    pub(super) fn skip(&mut self, length: usize) {
+        self.taken += length;
+    }
+
+    /// The next frame, if it is whole.
+    pub(super) fn take(&mut self) -> Result<Option<&[u8]>, String> {
+        let rest = &self.bytes[self.taken..];
+        let Some((length, rest)) = rest.split_first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*length) as usize;
+        if length > FRAME_BYTES_MAX {
+            return Err(format!("a frame of {length} bytes"));
+        }
+        let Some(frame) = rest.get(..length) else { return Ok(None) };
+        self.taken += LENGTH_BYTES + length;
+        Ok(Some(frame))
+    }
+}
+
+/// Reads a frame with `parse`, which gets its first byte and the rest; nothing if it has another
+/// form, or something is left over.
+pub(super) fn parse<T>(
+    frame: &[u8],
+    parse: impl FnOnce(u8, &mut Parse<'_>) -> Option<T>,
+) -> Option<T> {
+    let (&kind, rest) = frame.split_first()?;
+    let mut fields = Parse { rest };
+    parse(kind, &mut fields).filter(|_| fields.rest.is_empty())
+}
+
+/// Appending fields.
+pub(super) trait Emit {
+    fn number(&mut self, number: u32);
+    fn text(&mut self, text: &[u8]);
+    fn os_text(&mut self, text: &OsStr);
+    fn target(&mut self, target: Target);
+    fn list<T>(&mut self, items: &[T], emit: impl Fn(&mut Self, &T));
+}
+
+impl Emit for Vec<u8> {
+    fn number(&mut self, number: u32) {
+        self.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        self.number(text.len() as u32);
+        self.extend_from_slice(text);
+    }
+
+    fn os_text(&mut self, text: &OsStr) {
+        self.text(text.as_bytes());
+    }
+
+    fn target(&mut self, target: Target) {
+        self.push(u8::from(target == Target::Errors));
+    }
+
+    fn list<T>(&mut self, items: &[T], emit: impl Fn(&mut Self, &T)) {
+        self.number(items.len() as u32);
+        items.iter().for_each(|item| emit(self, item));
+    }
+}
+
+/// Reading fields: each is there in full or nothing is returned.
+pub(super) struct Parse<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Parse<'a> {
+    pub(super) fn byte(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(byte)
+    }
+
+    pub(super) fn number(&mut self) -> Option<u32> {
+        let (number, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(u32::from_le_bytes(*number))
+    }
+
+    pub(super) fn text(&mut self) -> Option<&'a [u8]> {
+        let length = self.number()? as usize;
+        let (text, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(text)
+    }
+
+    pub(super) fn string(&mut self) -> Option<String> {
+        String::from_utf8(self.text()?.to_vec()).ok()
+    }
+
+    pub(super) fn os_text(&mut self) -> Option<OsString> {
+        Some(OsString::from_vec(self.text()?.to_vec()))
+    }
+
+    pub(super) fn target(&mut self) -> Option<Target> {
+        match self.byte()? {
+            0 => Some(Target::Output),
+            1 => Some(Target::Errors),
+            _ => None,
+        }
+    }
+
+    pub(super) fn list<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let count = self.number()?;
+        // Grows with what is really there: the count may be nonsense.
+        let mut items = Vec::new();
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Some(items)
+    }
+}
