@@ -9,7 +9,7 @@ use wire::Records;
 
 use crate::counters::{Counters, Observer};
 use crate::flow::{ContextSlot, InFlow, OutFlow};
-use crate::gate::{Chunk, Gate, eager_cost};
+use crate::gate::{Chunk, Gate, Waiting, eager_cost};
 use crate::matching::{Matching, Selector};
 use crate::model::RailModel;
 use crate::numbering::Content as Posted;
@@ -137,7 +137,7 @@ impl Engine {
     pub fn new(own: GateId, rails: Vec<RailProfile>, strategy: Box<dyn Strategy>) -> Self {
         Self {
             own,
-            models: rails.iter().map(RailModel::of).collect(),
+            models: rails.iter().map(RailModel::new).collect(),
             rails,
             gates: Vec::new(),
             contexts: Slab::new(),
@@ -494,7 +494,7 @@ impl Engine {
 
     #[inline]
     pub(crate) fn push_chunk(&mut self, gate: GateId, chunk: Chunk) {
-        self.gates[gate.0 as usize].outbox.push_back(chunk);
+        self.gates[gate.0 as usize].outbox.push_back(Waiting::new(chunk));
         self.counters.outbox.rise(1);
         self.list(gate);
     }

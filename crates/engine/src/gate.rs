@@ -13,7 +13,7 @@ pub(crate) struct Gate {
     /// The rails that lead there.
     pub rails: Vec<RailId>,
     /// What waits to be sent, oldest first.
-    pub outbox: VecDeque<Chunk>,
+    pub outbox: VecDeque<Waiting>,
     /// Whether the engine's list of gates with work holds this one.
     pub listed: bool,
     /// Eager bytes that may still be sent before the peer has made use of earlier ones.
@@ -29,6 +29,23 @@ pub(crate) struct Gate {
     pub numbered: Option<Box<Numbered>>,
     /// If memory can be fetched between the two: for runs of which length that is worth it.
     pub fetch_segment_bytes_min: Option<usize>,
+}
+
+/// More rails than these to one gate are not used.
+pub(crate) const RAILS_MAX: usize = 8;
+
+/// A chunk in an outbox.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub chunk: Chunk,
+    /// How many packets with younger chunks have gone since it came, as far as 255.
+    pub overtaken: u8,
+}
+
+impl Waiting {
+    pub(crate) fn new(chunk: Chunk) -> Self {
+        Self { chunk, overtaken: 0 }
+    }
 }
 
 /// A piece of work for a rail.
@@ -60,6 +77,7 @@ impl Gate {
     }
 
     pub(crate) fn connect(&mut self, rails: &[(RailId, &RailProfile)], fetches: bool) {
+        let rails = &rails[..rails.len().min(RAILS_MAX)];
         self.rails = rails.iter().map(|rail| rail.0).collect();
         let eager = |profile: &RailProfile| {
             let packet = profile.packet_bytes_max.min(wire::PAYLOAD_BYTES_MAX);

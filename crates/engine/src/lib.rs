@@ -20,6 +20,7 @@ mod matching;
 pub mod model;
 mod numbering;
 mod outbound;
+mod outbox;
 mod request;
 mod slab;
 pub mod strategy;

@@ -5,11 +5,12 @@ use memory::Buffer;
 use wire::{Envelope, FlowLabel, PartLabel, Record};
 
 use crate::engine::{Context, Engine, Send};
-use crate::gate::{Chunk, Gate, eager_cost};
+use crate::gate::{Chunk, RAILS_MAX, Waiting, eager_cost};
 use crate::numbering::{Content, SentPart};
-use crate::request::{Request, RequestId, Requests, State};
+use crate::outbox::Outbox;
+use crate::request::{Request, RequestId, State};
 use crate::slab::{NONE, Slab};
-use crate::strategy::{Entry, Offer, RailView, Window};
+use crate::strategy::{Entry, Plan, RailView};
 use crate::tactic;
 
 /// What a rail shall carry next.
@@ -132,7 +133,7 @@ impl Engine {
         post: impl FnOnce(StreamPacket<'_>) -> bool,
     ) -> Option<bool> {
         let state = &mut self.gates[gate.0 as usize];
-        let &Chunk::Stream(index, receiver) = state.outbox.front()? else { return None };
+        let Chunk::Stream(index, receiver) = state.outbox.front()?.chunk else { return None };
         if state.outbox.len() > 1 {
             return None;
         }
@@ -201,15 +202,17 @@ impl Engine {
             RailView { id, profile, model, packet_bytes_max, backlog_bytes: backlog(id) }
         };
         let outbox = Outbox { gate: state, requests: &self.requests, contexts: &self.contexts };
-        if let &[only] = &state.rails[..] {
-            self.strategy.plan(&outbox, &[view(only)], 0, &mut self.plan);
-        } else {
-            let Some(place) = state.rails.iter().position(|&id| id == rail) else {
-                return Planned::Nothing;
-            };
-            let views: Vec<_> = state.rails.iter().map(|&id| view(id)).collect();
-            self.strategy.plan(&outbox, &views, place, &mut self.plan);
+        let Some(place) = state.rails.iter().position(|&id| id == rail) else {
+            return Planned::Nothing;
+        };
+        let mut views = [view(rail); RAILS_MAX];
+        if state.rails.len() > 1 {
+            for (place, &id) in views.iter_mut().zip(&state.rails) {
+                *place = view(id);
+            }
         }
+        let views = &views[..state.rails.len().min(RAILS_MAX)];
+        self.strategy.plan(&outbox, views, place, &mut self.plan);
         match (self.plan.part, self.plan.entries.is_empty()) {
             (Some(_), _) => Planned::Part,
             (None, true) => Planned::Nothing,
@@ -246,7 +249,7 @@ impl Engine {
         }
         let plan = std::mem::take(&mut self.plan);
         for entry in &plan.entries {
-            let chunk = self.gates[gate.0 as usize].outbox[entry.index];
+            let chunk = self.gates[gate.0 as usize].outbox[entry.index].chunk;
             at += self.write_chunk(chunk, entry.payload, &mut out[at..]);
         }
         assert_eq!(at, out.len(), "the packet is as long as planned");
@@ -258,11 +261,21 @@ impl Engine {
         // Rising order: those removed before shift the rest by one each.
         for (removed, entry) in plan.entries.iter().enumerate() {
             let outbox = &mut self.gates[gate.0 as usize].outbox;
-            let chunk = outbox.remove(entry.index - removed).expect("the chunk was planned");
-            self.after_write(gate, chunk, entry.payload);
+            let waiting = outbox.remove(entry.index - removed).expect("the chunk was planned");
+            self.after_write(gate, waiting.chunk, entry.payload);
         }
+        self.count_overtaken(gate, &plan);
         self.plan = plan;
         self.unlist_if_empty(gate);
+    }
+
+    /// Notes which chunks stay behind younger ones that go.
+    fn count_overtaken(&mut self, gate: GateId, plan: &Plan) {
+        let Some(last) = plan.entries.last() else { return };
+        let overtaken = last.index + 1 - plan.entries.len();
+        for waiting in self.gates[gate.0 as usize].outbox.iter_mut().take(overtaken) {
+            waiting.overtaken = waiting.overtaken.saturating_add(1);
+        }
     }
 
     /// The part just planned for `rail`, which takes it; [`handle_sent`](Self::handle_sent) is told
@@ -277,7 +290,7 @@ impl Engine {
         }
         let Entry { index, payload } = self.plan.part.take().expect("a part was planned");
         let state = &mut self.gates[gate.0 as usize];
-        let Chunk::Stream(request, receiver) = state.outbox[index] else {
+        let Chunk::Stream(request, receiver) = state.outbox[index].chunk else {
             unreachable!("parts are of granted messages")
         };
         let send = &mut self.requests[request];
@@ -290,7 +303,7 @@ impl Engine {
         } else if state.outbox.len() > 1 {
             // To the end: the others shall not wait for the whole of it.
             state.outbox.remove(index);
-            state.outbox.push_back(Chunk::Stream(request, receiver));
+            state.outbox.push_back(Waiting::new(Chunk::Stream(request, receiver)));
         }
         self.counters.parts_sent.add(1);
         let number = state.numbered.as_mut().map(|numbered| {
@@ -448,7 +461,7 @@ impl Engine {
     }
 }
 
-fn envelope(contexts: &Slab<Context>, request: &Request) -> Envelope {
+pub(crate) fn envelope(contexts: &Slab<Context>, request: &Request) -> Envelope {
     let context = &contexts[request.context.0];
     let flow = &context.out_flows[request.peer as usize];
     let label = if flow.number == NONE {
@@ -469,51 +482,4 @@ fn write_with_payload(
     let header = record.emit_header(out, payload);
     buffer.read(offset, &mut out[header..header + payload]);
     wire::padded(header, payload)
-}
-
-/// The outbox of one gate as strategies see it.
-struct Outbox<'a> {
-    gate: &'a Gate,
-    requests: &'a Requests,
-    contexts: &'a Slab<Context>,
-}
-
-impl Window for Outbox<'_> {
-    fn len(&self) -> usize {
-        self.gate.outbox.len()
-    }
-
-    fn offer(&self, index: usize) -> Offer {
-        match self.gate.outbox[index] {
-            Chunk::Control(record) => {
-                Offer { header: record.header_len(), payload: 0, divisible: false }
-            }
-            Chunk::Eager(index) => {
-                let request = &self.requests[index];
-                let record = Record::Message {
-                    envelope: envelope(self.contexts, request),
-                    synchronous: request.synchronous.then_some(0),
-                    payload: &[],
-                };
-                let payload = request.buffer.len();
-                Offer { header: record.header_len(), payload, divisible: false }
-            }
-            Chunk::Announce(index) => {
-                let request = &self.requests[index];
-                let record = Record::Announce {
-                    envelope: envelope(self.contexts, request),
-                    request: 0,
-                    length: 0,
-                    memory: None,
-                };
-                Offer { header: record.header_len(), payload: 0, divisible: false }
-            }
-            Chunk::Stream(index, receiver) => {
-                let request = &self.requests[index];
-                let payload = (request.expected - request.bytes) as usize;
-                let record = Record::Data { receiver, offset: 0, payload: &[] };
-                Offer { header: record.header_len(), payload, divisible: true }
-            }
-        }
-    }
 }

@@ -198,6 +198,11 @@ impl Requests {
         self.slab.get(id.0)
     }
 
+    /// The request that a word on the wire names.
+    pub(crate) fn by_word(&self, word: u64) -> Option<&Request> {
+        self.slab.get(Key::from_u64(word))
+    }
+
     #[inline]
     pub(crate) fn is_complete(&self, id: RequestId) -> bool {
         self.slab.get(id.0).is_none_or(|request| request.state == State::Complete)

@@ -5,7 +5,12 @@
 //! changes nothing, so that plans can be tested and replayed without a network.
 
 mod aggregate;
+mod auto;
 mod direct;
+mod packing;
+mod prediction;
+mod priority;
+mod split;
 
 use std::fmt;
 
@@ -14,7 +19,29 @@ use base::{RailId, RailProfile};
 use crate::model::RailModel;
 
 pub use aggregate::Aggregate;
+pub use auto::Auto;
 pub use direct::Direct;
+pub use priority::Priority;
+pub use split::Split;
+
+/// How many chunks of an outbox a strategy compares with each other, from the oldest on. What
+/// waits behind them waits for its turn; a packet of small ones may hold more.
+pub const LOOKAHEAD: usize = 64;
+
+/// The strategies by name, in the order in which they are explained: docs/strategies.md.
+pub const NAMES: [&str; 5] = ["auto", "direct", "aggregate", "split", "priority"];
+
+/// The strategy with one of [`NAMES`].
+pub fn by_name(name: &str) -> Option<Box<dyn Strategy>> {
+    Some(match name {
+        "auto" => Box::new(Auto),
+        "direct" => Box::new(Direct),
+        "aggregate" => Box::new(Aggregate),
+        "split" => Box::new(Split),
+        "priority" => Box::new(Priority),
+        _ => return None,
+    })
+}
 
 /// Decides what a rail carries next.
 pub trait Strategy: fmt::Debug + std::marker::Send {
@@ -55,7 +82,7 @@ pub trait Window {
     fn offer(&self, index: usize) -> Offer;
 }
 
-/// What one chunk would add to a packet.
+/// What one chunk would add to a packet, and what must be known to choose its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Bytes of its record's header.
@@ -65,6 +92,49 @@ pub struct Offer {
     /// Whether it is the data of a granted message: a part of it may go alone, and on a rail with
     /// a bulk track it goes there.
     pub divisible: bool,
+    /// How urgent it is; 0 if nobody said anything.
+    pub priority: i32,
+    /// The rails that may carry it, of which at least one leads to the gate.
+    pub rails: RailSet,
+    /// The flow whose order it keeps. The receiver can make no use of a message before the older
+    /// ones of its flow, so that overtaking these would be in vain. Control records and granted
+    /// data belong to none.
+    pub flow: Option<u64>,
+    /// How many packets with younger chunks have gone since it was submitted, as far as 255.
+    pub overtaken: u8,
+}
+
+impl Offer {
+    /// A chunk of which nothing special is known.
+    pub fn new(header: usize, payload: usize) -> Self {
+        let (divisible, priority, rails, flow, overtaken) = (false, 0, RailSet::ALL, None, 0);
+        Self { header, payload, divisible, priority, rails, flow, overtaken }
+    }
+
+    /// Bytes that it would add to a packet if it went whole.
+    pub fn bytes(&self) -> usize {
+        wire::padded(self.header, self.payload)
+    }
+}
+
+/// A set of rails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RailSet(u64);
+
+impl RailSet {
+    /// All rails, also those beyond the 64th.
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// The set of one rail; rails beyond the 64th cannot be named.
+    pub fn only(rail: RailId) -> Self {
+        if u32::from(rail.0) < u64::BITS { Self(1 << rail.0) } else { Self::ALL }
+    }
+
+    /// Whether a rail belongs to it.
+    #[inline]
+    pub fn contains(self, rail: RailId) -> bool {
+        self == Self::ALL || u32::from(rail.0) < u64::BITS && self.0 >> rail.0 & 1 == 1
+    }
 }
 
 /// What a rail shall carry: chunks in one packet, by their place in the window, in rising order; or
@@ -106,3 +176,6 @@ impl Plan {
         true
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

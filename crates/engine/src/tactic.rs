@@ -1,8 +1,11 @@
-//! Tactics: the small pure questions that strategies share.
+//! Tactics: the small pure questions that strategies share. docs/strategies.md has the reasons.
 
-use base::RailProfile;
-
+use crate::model::RailModel;
 use crate::strategy::{Offer, RailView};
+
+mod share;
+
+pub use share::next_part;
 
 /// How much of a chunk's data fits when `space` bytes are left; none if the chunk does not go.
 /// A divisible chunk goes in part, by multiples of 8 bytes.
@@ -18,57 +21,82 @@ pub fn fitting_payload(offer: Offer, space: usize) -> Option<usize> {
     (room > 0).then_some(room)
 }
 
-/// Whether sending a chunk along with others costs less than a packet of its own: the packet's
-/// fixed cost saved, against the time for which its bytes hold up those before it.
-pub fn joins_with_profit(offer: Offer, rail: &RailProfile) -> bool {
-    let transfer_ns = offer.payload as u64 * 1000 / rail.bandwidth_bytes_per_us.max(1);
-    offer.divisible || transfer_ns <= JOIN_LATENCIES_MAX * rail.latency_ns
+/// Whether a chunk is so small that another packet would cost both ends more than its bytes cost
+/// those which share a packet with it.
+#[inline]
+pub fn is_small(offer: &Offer, model: &RailModel) -> bool {
+    offer.payload == 0
+        || !offer.divisible
+            && model.transfer_ns(offer.payload as u64) <= SMALL_PACKETS * model.packet_ns()
 }
 
-/// A chunk joins a packet when its bytes take no longer than this many packets' latencies.
-const JOIN_LATENCIES_MAX: u64 = 8;
+/// A chunk is small when its bytes take no longer than so many packets cost: one at each end.
+const SMALL_PACKETS: u64 = 2;
 
-/// The rail on which a small packet arrives first.
-pub fn first_to_deliver(rails: &[RailView<'_>]) -> usize {
-    let arrival =
-        |view: &RailView<'_>| view.model.latency_ns + view.model.transfer_ns(view.backlog_bytes);
-    let first = rails.iter().enumerate().min_by_key(|(_, view)| arrival(view));
-    first.map_or(0, |(index, _)| index)
+/// Whether a packet of `bytes` bytes is so long that the cost of another one is lost in the time
+/// that its bytes take.
+#[inline]
+pub fn is_full(bytes: usize, model: &RailModel) -> bool {
+    bytes >= FULL_BYTES_MIN && model.transfer_ns(bytes as u64) >= FULL_PACKETS * model.packet_ns()
 }
 
-/// How many bytes of a large message the bulk track of `rails[rail]` shall carry next, so that all
-/// rails finish at the same time; 0: its share is too small to be worth it. `None`: the chunk does
-/// not go by bulk tracks.
-pub fn next_part(offer: Offer, rails: &[RailView<'_>], rail: usize) -> Option<usize> {
-    let view = &rails[rail];
-    if !offer.divisible || !view.profile.bulk {
-        return None;
+/// A packet is full when its bytes take as long as so many packets cost, ...
+const FULL_PACKETS: u64 = 16;
+/// ... but not below so many bytes.
+const FULL_BYTES_MIN: usize = 16 << 10;
+
+/// When `bytes` bytes that a rail is given now will be of use at the other end, in nanoseconds.
+#[inline]
+pub fn arrival_ns(view: &RailView<'_>, bytes: u64) -> u64 {
+    let model = view.model;
+    model.drain_ns(view.backlog_bytes) + model.transfer_ns(bytes) + model.latency_ns()
+}
+
+/// Whether `rails[rail]` is the one that delivers a chunk first, of those that may carry it.
+#[inline]
+pub fn delivers_first(offer: &Offer, rails: &[RailView<'_>], rail: usize) -> bool {
+    if rails.len() == 1 {
+        return true;
     }
-    let bulk = || rails.iter().filter(|other| other.profile.bulk);
-    let speed: u64 = bulk().map(|other| other.model.bandwidth_bytes_per_us).sum();
-    let underway: u64 = bulk().map(|other| other.backlog_bytes).sum();
-    let whole = u128::from(offer.payload as u64 + underway);
-    let share = whole * u128::from(view.model.bandwidth_bytes_per_us) / u128::from(speed.max(1));
-    let share = (share as u64).saturating_sub(view.backlog_bytes) as usize;
-    let single = bulk().count() == 1;
-    let least = PART_BULK_BYTES_MIN.min(offer.payload);
-    if !single && share < least {
-        // The fastest takes what is left when nobody's share is worth a part.
-        let most = bulk().map(|other| other.model.bandwidth_bytes_per_us).max();
-        let fastest = most == Some(view.model.bandwidth_bytes_per_us);
-        return Some(if fastest && view.backlog_bytes == 0 { least } else { 0 });
+    let able = |view: &RailView<'_>| {
+        offer.rails.contains(view.id) && (offer.divisible || offer.bytes() <= view.packet_bytes_max)
+    };
+    if !able(&rails[rail]) {
+        return false;
     }
-    let longest = (view.model.bandwidth_bytes_per_us * PART_US).max(PART_BULK_BYTES_MIN as u64);
-    let share = if single { offer.payload } else { share };
-    Some(share.min(longest as usize).min(offer.payload))
+    let bytes = offer.bytes() as u64;
+    let own = arrival_ns(&rails[rail], bytes);
+    rails.iter().enumerate().filter(|(_, view)| able(view)).all(|(index, view)| {
+        let other = arrival_ns(view, bytes);
+        index == rail || own < other || own == other && rail < index
+    })
 }
 
-/// A part on a bulk track, in bytes, is not smaller unless it is the last.
-const PART_BULK_BYTES_MIN: usize = 64 << 10;
+/// Whether `rails[rail]` is the fastest for large messages, of those that may carry a chunk.
+/// Unlike [`delivers_first`] this does not change with what is underway: a message that is not
+/// split stays on one rail.
+pub fn is_fastest(offer: &Offer, rails: &[RailView<'_>], rail: usize) -> bool {
+    let speed = |view: &RailView<'_>| view.model.bytes_per_us();
+    let own = speed(&rails[rail]);
+    offer.rails.contains(rails[rail].id)
+        && rails
+            .iter()
+            .enumerate()
+            .filter(|(_, view)| offer.rails.contains(view.id))
+            .all(|(index, view)| own > speed(view) || own == speed(view) && rail <= index)
+}
 
-/// A part on a bulk track takes about so many microseconds: for so long a small message may have to
-/// wait behind it.
+/// The longest part of a large message that a rail is given at once, in bytes: a small message
+/// may have to wait behind it, and it cannot be given to another rail any more.
+pub fn part_bytes_max(model: &RailModel) -> usize {
+    let bytes = usize::try_from(model.bytes_per_us() * PART_US).unwrap_or(PART_BYTES.1);
+    bytes.clamp(PART_BYTES.0, PART_BYTES.1) / 4096 * 4096
+}
+
+/// A part takes about so many microseconds, ...
 const PART_US: u64 = 500;
+/// ... but has at least and at most so many bytes.
+const PART_BYTES: (usize, usize) = (64 << 10, 4 << 20);
 
 /// How many bytes the next part of a stream has, of which `done` of `whole` bytes are sent, when a
 /// packet has room for `room`. Sender and receiver copy at the same time, each another part: parts
@@ -77,13 +105,13 @@ const PART_US: u64 = 500;
 #[inline]
 pub fn part_of_stream(done: u64, whole: u64, room: usize) -> usize {
     let left = whole - done;
-    let ramp = (done.min(left) / 2).max(PART_BYTES_MIN);
+    let ramp = (done.min(left) / 2).max(STREAM_PART_BYTES_MIN);
     let part = ramp.min(room as u64) / 8 * 8;
     part.min(left) as usize
 }
 
 /// The smallest part of a stream, in bytes, that is worth a packet.
-const PART_BYTES_MIN: u64 = 4096;
+const STREAM_PART_BYTES_MIN: u64 = 4096;
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,8 @@
 use std::env;
 use std::ffi::OsString;
 
+use engine::strategy;
+
 use crate::instruments::Audience;
 
 /// One variable: its name, the values it takes with the default first, and what it does.
@@ -40,8 +42,11 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "COMBRAY_STRATEGY",
-        values: &["aggregate", "direct"],
-        help: "how packets are formed from the messages that wait",
+        values: &strategy::NAMES,
+        help: "what rails carry next of what waits: one packet for each message (direct), small \
+               ones together (aggregate), large ones over all rails (split), urgent ones first \
+               (priority), or whichever of these is predicted to be done first (auto); \
+               docs/strategies.md tells more",
         audience: Audience::Tuner,
         changeable: true,
     },
@@ -122,9 +127,9 @@ impl Configuration {
         self.chosen[SINGLE_COPY] == 0
     }
 
-    /// `COMBRAY_STRATEGY` is `aggregate`.
-    pub fn aggregate(&self) -> bool {
-        self.chosen[STRATEGY] == 0
+    /// The value of `COMBRAY_STRATEGY`, one of [`strategy::NAMES`].
+    pub fn strategy(&self) -> &'static str {
+        strategy::NAMES[self.chosen[STRATEGY]]
     }
 
     /// `COMBRAY_SHARED_WINDOWS` is not `never`.
@@ -193,14 +198,14 @@ mod tests {
     #[test]
     fn defaults_and_values() {
         let (configuration, complaints) = read(&[("PATH", "x"), ("COMBRAY_RANK", "3")]);
-        assert!(configuration.single_copy() && configuration.aggregate());
+        assert!(configuration.single_copy() && configuration.strategy() == "auto");
         assert!(complaints.is_empty());
         assert_eq!(configuration.initial_error_handler(), InitialErrorHandler::Fatal);
         let (configuration, _) = read(&[("COMBRAY_INITIAL_ERRHANDLER", "mpi_errors_return")]);
         assert_eq!(configuration.initial_error_handler(), InitialErrorHandler::Return);
         let (configuration, _) =
             read(&[("COMBRAY_SINGLE_COPY", "never"), ("COMBRAY_STRATEGY", "direct")]);
-        assert!(!configuration.single_copy() && !configuration.aggregate());
+        assert!(!configuration.single_copy() && configuration.strategy() == "direct");
     }
 
     #[test]
@@ -219,7 +224,7 @@ mod tests {
     #[test]
     fn a_wrong_value_is_reported() {
         let (configuration, complaints) = read(&[("COMBRAY_STRATEGY", "magic")]);
-        assert!(configuration.aggregate());
-        assert!(complaints[0].contains("aggregate or direct"), "{complaints:?}");
+        assert_eq!(configuration.strategy(), "auto");
+        assert!(complaints[0].contains("auto or direct or aggregate"), "{complaints:?}");
     }
 }

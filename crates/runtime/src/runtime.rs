@@ -6,7 +6,7 @@ use std::time::Instant;
 use base::{ContextId, GateId, RailId};
 use driver::{Doorbell, Driver, DriverError, Loopback, Sink};
 use driver_shm::Shm;
-use engine::strategy::{Aggregate, Direct, Strategy};
+use engine::strategy::{self, Strategy};
 use engine::{
     ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, Receive, RequestId,
     Send as SendCommand,
@@ -330,7 +330,7 @@ impl Runtime {
 
 /// The strategy that the configuration asks for.
 pub(crate) fn strategy(configuration: Configuration) -> Box<dyn Strategy> {
-    if configuration.aggregate() { Box::new(Aggregate) } else { Box::new(Direct) }
+    strategy::by_name(configuration.strategy()).expect("the table of variables has their names")
 }
 
 pub(crate) fn cannot_reach(gate: GateId, error: &DriverError) -> String {

@@ -2,7 +2,7 @@
 
 use base::{GateId, RailId, RailProfile};
 use engine::Engine;
-use engine::strategy::{Aggregate, Direct, Strategy};
+use engine::strategy;
 use fastrand::Rng;
 
 /// Processes, rails, and how faulty everything is.
@@ -13,7 +13,8 @@ pub(crate) struct Setting {
     /// By pair of processes.
     pairs: Vec<Vec<RailId>>,
     fetches: bool,
-    aggregates: bool,
+    /// The name of the strategy.
+    strategy: &'static str,
     /// How many times messages and receives are made, and with how many contexts.
     pub episodes: usize,
     pub contexts: usize,
@@ -73,7 +74,7 @@ impl Setting {
             rails,
             pairs,
             fetches: rng.bool(),
-            aggregates: rng.bool(),
+            strategy: strategy::NAMES[rng.usize(..strategy::NAMES.len())],
             episodes: if large { 1 } else { rng.usize(1..=3) },
             contexts: rng.usize(1..=2),
             messages: if large { 250 } else { rng.usize(1..50) },
@@ -91,8 +92,7 @@ impl Setting {
     }
 
     pub(crate) fn engine(&self, own: u32) -> Engine {
-        let strategy: Box<dyn Strategy> =
-            if self.aggregates { Box::new(Aggregate) } else { Box::new(Direct) };
+        let strategy = strategy::by_name(self.strategy).expect("there is one of that name");
         let mut engine = Engine::new(GateId(own), self.rails.clone(), strategy);
         engine.count_messages_from(self.first_sequence);
         for peer in 0..self.processes {
@@ -136,9 +136,9 @@ fn random_rail(rng: &mut Rng, large: bool) -> RailProfile {
         packet_bytes_max: packet,
         eager_bytes_max: eager,
         fetch_segment_bytes_min: [0, 39, 1000][rng.usize(..3)],
-        latency_ns: 100,
-        bandwidth_bytes_per_us: [10, 1000][rng.usize(..2)],
-        packet_ns: 50,
+        latency_ns: [0, 100, 20_000][rng.usize(..3)],
+        bandwidth_bytes_per_us: [10, 117, 1000][rng.usize(..3)],
+        packet_ns: [0, 50, 2500][rng.usize(..3)],
         bulk: rng.bool(),
     }
 }

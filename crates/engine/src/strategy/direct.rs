@@ -1,10 +1,11 @@
 //! `direct`: each chunk a packet, in the order of submission.
 
+use super::packing::LeftBehind;
 use super::{Entry, Plan, RailView, Strategy, Window};
 use crate::tactic;
 
-/// Sends each chunk in a packet of its own, on the rail that delivers first; large ones in parts on
-/// all rails.
+/// Sends each chunk in a packet of its own, on the rail that delivers it first. Large messages go
+/// by the fastest rail. What others gain is measured against it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Direct;
 
@@ -14,18 +15,26 @@ impl Strategy for Direct {
     }
 
     fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
-        if window.is_empty() {
-            return;
-        }
-        let offer = window.offer(0);
-        if !offer.divisible && tactic::first_to_deliver(rails) != rail {
-            return;
-        }
-        match tactic::next_part(offer, rails, rail) {
-            Some(payload) if payload > 0 => plan.part = Some(Entry { index: 0, payload }),
-            Some(_) => {}
-            None => {
-                plan.add(0, offer, rails[rail].packet_bytes_max);
+        let view = &rails[rail];
+        let mut left = LeftBehind::new();
+        for index in 0..window.len() {
+            let offer = window.offer(index);
+            if offer.divisible {
+                if tactic::is_fastest(&offer, rails, rail) {
+                    if view.profile.bulk {
+                        let payload = offer.payload.min(tactic::part_bytes_max(view.model));
+                        plan.part = Some(Entry { index, payload });
+                    } else {
+                        plan.add(index, offer, view.packet_bytes_max);
+                    }
+                    return;
+                }
+            } else if !left.holds(&offer) && tactic::delivers_first(&offer, rails, rail) {
+                plan.add(index, offer, view.packet_bytes_max);
+                return;
+            }
+            if !left.leave(&offer) {
+                return;
             }
         }
     }

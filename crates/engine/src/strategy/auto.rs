@@ -1,0 +1,65 @@
+//! `auto`: whichever of the others is predicted to be done first.
+
+use super::aggregate::AS_SUBMITTED;
+use super::packing::Packing;
+use super::prediction::{Candidate, Sight};
+use super::split::ON_ALL_RAILS;
+use super::{Direct, LOOKAHEAD, Plan, RailView, Strategy, Window};
+
+/// Predicts from the models of the rails how long what waits would take under several strategies,
+/// and plans as the best of them does. Where there is nothing to choose it predicts nothing: a lone
+/// chunk, small ones that all go into one packet, or a lone rail whose packets cost next to nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Auto;
+
+/// About what a prediction costs, in nanoseconds: where a packet costs less, none is made.
+const PREDICTION_NS: u64 = 1000;
+
+/// Small chunks and control records before larger ones.
+const SMALL_FIRST: Packing = Packing { small_first: true, split: false };
+
+impl Strategy for Auto {
+    fn name(&self) -> &'static str {
+        "auto"
+    }
+
+    #[inline]
+    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+        let count = window.len();
+        if count <= 1 {
+            return ON_ALL_RAILS.plan(window, rails, rail, plan);
+        }
+        AS_SUBMITTED.plan(window, rails, rail, plan);
+        let all_go = plan.part.is_none() && plan.entries.len() >= count.min(LOOKAHEAD);
+        let cheap = rails.len() == 1 && rails[0].model.packet_ns() < PREDICTION_NS;
+        if all_go || cheap {
+            return;
+        }
+        choose(window, rails, rail, plan);
+    }
+}
+
+/// Predicts, and plans as the best does.
+#[cold]
+fn choose(window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+    let sight = Sight::new(window, rails);
+    let direct: Candidate<'_> = &|window, rails, rail, plan| Direct.plan(window, rails, rail, plan);
+    let submitted: Candidate<'_> =
+        &|window, rails, rail, plan| AS_SUBMITTED.plan(window, rails, rail, plan);
+    let small: Candidate<'_> =
+        &|window, rails, rail, plan| SMALL_FIRST.plan(window, rails, rail, plan);
+    let split: Candidate<'_> =
+        &|window, rails, rail, plan| ON_ALL_RAILS.plan(window, rails, rail, plan);
+    let divides = rails.len() > 1 && sight.has_large();
+    // The first of equals is taken: the one that changes least.
+    let candidates = [Some(submitted), Some(small), divides.then_some(split), Some(direct)];
+    let judged = candidates
+        .into_iter()
+        .flatten()
+        .map(|candidate| (candidate, sight.predict(candidate, rails, rail, plan)));
+    let best = judged.min_by_key(|(_, judgement)| *judgement);
+    plan.clear();
+    if let Some((candidate, _)) = best {
+        candidate(window, rails, rail, plan);
+    }
+}

@@ -1,0 +1,145 @@
+//! What the strategies that gather chunks have in common: the walk through the outbox.
+
+use super::{Entry, LOOKAHEAD, Offer, Plan, RailView, Window};
+use crate::tactic;
+
+/// How chunks are gathered into packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packing {
+    /// Whether small chunks go before larger ones that were submitted earlier.
+    pub small_first: bool,
+    /// Whether large messages are divided between the rails.
+    pub split: bool,
+}
+
+/// A chunk that so many packets have overtaken is not overtaken any more.
+const OVERTAKEN_MAX: u8 = 8;
+
+impl Packing {
+    /// Fills `plan` with what `rails[rail]` shall carry next: a packet, or if there is none, a part.
+    pub(super) fn plan(
+        self,
+        window: &dyn Window,
+        rails: &[RailView<'_>],
+        rail: usize,
+        plan: &mut Plan,
+    ) {
+        if !self.small_first || self.pack(window, rails, rail, true, plan) {
+            self.pack(window, rails, rail, false, plan);
+        }
+        if plan.entries.is_empty() {
+            plan.part = self.part(window, rails, rail);
+        }
+    }
+
+    /// Packs chunks in the order of submission, only small ones if `small` says so. Returns whether
+    /// it is worth to try without that.
+    fn pack(
+        self,
+        window: &dyn Window,
+        rails: &[RailView<'_>],
+        rail: usize,
+        small: bool,
+        plan: &mut Plan,
+    ) -> bool {
+        let view = &rails[rail];
+        let mut left = LeftBehind::new();
+        let mut larger = false;
+        for index in 0..window.len() {
+            let offer = window.offer(index);
+            let is_small = tactic::is_small(&offer, view.model);
+            let goes = if offer.divisible && view.profile.bulk {
+                if offer.overtaken >= OVERTAKEN_MAX && self.part_of(&offer, rails, rail) > 0 {
+                    return false;
+                }
+                false
+            } else {
+                !left.holds(&offer) && self.carries(&offer, rails, rail)
+            };
+            larger |= goes && !is_small;
+            if goes && small && !is_small && offer.overtaken >= OVERTAKEN_MAX {
+                break;
+            }
+            if !goes || small && !is_small {
+                if !left.leave(&offer) {
+                    break;
+                }
+                continue;
+            }
+            let joins = is_small || offer.divisible;
+            let full = !joins || tactic::is_full(plan.bytes, view.model);
+            if full && !plan.entries.is_empty() {
+                break;
+            }
+            if !plan.add(index, offer, view.packet_bytes_max) {
+                break;
+            }
+        }
+        larger && plan.entries.is_empty()
+    }
+
+    /// Whether a rail is the one for a chunk that goes in packets.
+    fn carries(self, offer: &Offer, rails: &[RailView<'_>], rail: usize) -> bool {
+        if offer.divisible && rails.len() > 1 {
+            return self.part_of(offer, rails, rail) > 0;
+        }
+        tactic::delivers_first(offer, rails, rail)
+    }
+
+    /// The next part of the oldest large message to which a rail shall contribute.
+    fn part(self, window: &dyn Window, rails: &[RailView<'_>], rail: usize) -> Option<Entry> {
+        if !rails[rail].profile.bulk {
+            return None;
+        }
+        (0..window.len().min(LOOKAHEAD)).find_map(|index| {
+            let offer = window.offer(index);
+            let payload = if offer.divisible { self.part_of(&offer, rails, rail) } else { 0 };
+            (payload > 0).then_some(Entry { index, payload })
+        })
+    }
+
+    /// How much of a large message a rail shall carry next.
+    fn part_of(self, offer: &Offer, rails: &[RailView<'_>], rail: usize) -> usize {
+        if self.split {
+            tactic::next_part(offer, rails, rail)
+        } else if tactic::is_fastest(offer, rails, rail) {
+            offer.payload.min(tactic::part_bytes_max(rails[rail].model))
+        } else {
+            0
+        }
+    }
+}
+
+/// What a walk has left behind: younger messages of the same flows stay behind too.
+pub(super) struct LeftBehind {
+    flows: [u64; LOOKAHEAD],
+    known: usize,
+    chunks: usize,
+}
+
+impl LeftBehind {
+    #[inline]
+    pub(super) fn new() -> Self {
+        Self { flows: [0; LOOKAHEAD], known: 0, chunks: 0 }
+    }
+
+    /// Notes that a chunk stays behind; false: there are so many that the walk ends.
+    #[inline]
+    pub(super) fn leave(&mut self, offer: &Offer) -> bool {
+        self.chunks += 1;
+        if let Some(flow) = offer.flow
+            && !self.holds(offer)
+            && self.known < LOOKAHEAD
+        {
+            self.flows[self.known] = flow;
+            self.known += 1;
+        }
+        self.chunks < LOOKAHEAD
+    }
+
+    /// Whether a chunk must stay behind.
+    #[inline]
+    pub(super) fn holds(&self, offer: &Offer) -> bool {
+        self.known > 0 && offer.flow.is_some_and(|flow| self.flows[..self.known].contains(&flow))
+    }
+}

@@ -1,0 +1,85 @@
+//! `priority`: urgent chunks first.
+
+use super::packing::LeftBehind;
+use super::split::ON_ALL_RAILS;
+use super::{Entry, LOOKAHEAD, Offer, Plan, RailView, Strategy, Window};
+use crate::tactic;
+
+/// Sends the most urgent chunks first, and with them what is as urgent, or so small that it holds
+/// nothing up. Of equally urgent ones the oldest goes first. An urgent message that comes after
+/// others of its own flow lends them its urgency, since the receiver can make no use of it before.
+/// Where nothing is more urgent than the rest this is `split`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Priority;
+
+impl Strategy for Priority {
+    fn name(&self) -> &'static str {
+        "priority"
+    }
+
+    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+        let count = window.len().min(LOOKAHEAD);
+        let first = if count == 0 { 0 } else { window.offer(0).priority };
+        if (0..count).all(|index| window.offer(index).priority == first) {
+            return ON_ALL_RAILS.plan(window, rails, rail, plan);
+        }
+        let mut offers = [Offer::new(0, 0); LOOKAHEAD];
+        for (index, offer) in offers[..count].iter_mut().enumerate() {
+            *offer = window.offer(index);
+        }
+        let offers = &mut offers[..count];
+        lend_urgency(offers);
+        plan_urgent(offers, rails, rail, plan);
+    }
+}
+
+/// Gives each message the priority of the most urgent one that comes after it in its flow.
+fn lend_urgency(offers: &mut [Offer]) {
+    for later in (1..offers.len()).rev() {
+        let (before, rest) = offers.split_at_mut(later);
+        let Offer { flow: Some(flow), priority, .. } = rest[0] else { continue };
+        if let Some(earlier) = before.iter_mut().rev().find(|offer| offer.flow == Some(flow)) {
+            earlier.priority = earlier.priority.max(priority);
+        }
+    }
+}
+
+/// Takes chunks by falling urgency; those of one urgency by age.
+fn plan_urgent(offers: &[Offer], rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+    let mut order = [0u8; LOOKAHEAD];
+    let order = &mut order[..offers.len()];
+    (0u8..).zip(order.iter_mut()).for_each(|(index, place)| *place = index);
+    order.sort_unstable_by_key(|&index| (-i64::from(offers[usize::from(index)].priority), index));
+    let view = &rails[rail];
+    let mut left = LeftBehind::new();
+    let mut urgency = None;
+    for &index in order.iter() {
+        let index = usize::from(index);
+        let offer = offers[index];
+        let part = if offer.divisible { tactic::next_part(&offer, rails, rail) } else { 0 };
+        let goes = match offer.divisible {
+            true => part > 0,
+            false => !left.holds(&offer) && tactic::delivers_first(&offer, rails, rail),
+        };
+        if !goes {
+            left.leave(&offer);
+            continue;
+        }
+        let small = tactic::is_small(&offer, view.model);
+        if plan.entries.is_empty() && offer.divisible && view.profile.bulk {
+            plan.part = Some(Entry { index, payload: part });
+            return;
+        }
+        let equal = *urgency.get_or_insert(offer.priority) == offer.priority;
+        let joins = small || equal && offer.divisible && !view.profile.bulk;
+        if !plan.entries.is_empty() && !joins {
+            left.leave(&offer);
+            continue;
+        }
+        if tactic::is_full(plan.bytes, view.model) || !plan.add(index, offer, view.packet_bytes_max)
+        {
+            break;
+        }
+    }
+    plan.entries.sort_unstable_by_key(|entry| entry.index);
+}
