@@ -17,6 +17,7 @@ const TIERS: &[(&str, u32)] = &[
     ("engine", 2),
     ("collectives", 2),
     ("placement", 2),
+    ("pmix", 2),
     ("driver", 3),
     ("driver-shm", 3),
     ("driver-tcp", 3),
@@ -54,6 +55,7 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "driver-tcp",
     "driver-ofi",
     "driver-ether",
+    "pmix",
     "mpi-abi",
     "capi",
 ];

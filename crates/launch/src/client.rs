@@ -8,15 +8,23 @@ mod alone;
 mod environment;
 pub(crate) mod mapping;
 mod pmi1;
+mod pmi2;
+mod pmix;
+mod wire;
 
 use std::fmt;
 use std::fs::File;
-use std::os::fd::IntoRawFd;
+use std::net::TcpStream;
+use std::os::fd::{IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 
 use alone::Alone;
-use environment::Found;
+use environment::{Found, Server};
 use pmi1::Pmi1;
+use pmi2::Pmi2;
+use wire::{Version, Wire};
+
+use self::pmix::Pmix;
 
 /// This process's connection to its job.
 pub struct Job {
@@ -104,11 +112,67 @@ impl std::error::Error for JoinError {}
 pub fn join() -> Result<Job, JoinError> {
     match environment::find(|name| std::env::var(name).ok())? {
         Found::Alone => Ok(Job::new(Alone::PLACE, Alone::default())),
-        Found::Server { descriptor, rank, size } => {
-            let (place, manager) = Pmi1::join(connection(descriptor)?, rank, size)?;
-            Ok(Job::new(place, manager))
+        Found::Pmi(server, versions) => join_pmi(&server, versions),
+        Found::PmiOrPmix(server, versions) => {
+            // A PMI launcher that is not there any more started the PMIx launcher.
+            join_pmi(&server, versions).or_else(|_| join_pmix())
+        }
+        Found::Pmix => join_pmix(),
+    }
+}
+
+fn join_pmix() -> Result<Job, JoinError> {
+    let (place, manager) = Pmix::join()?;
+    Ok(Job::new(place, manager))
+}
+
+fn join_pmi(server: &Server, versions: [Version; 2]) -> Result<Job, JoinError> {
+    let (wire, rank, size) = match server {
+        Server::Descriptor { number, rank, size } => {
+            (Wire::new(connection(*number)?)?, *rank, *size)
+        }
+        Server::Port { address, id } => {
+            let mut wire = Wire::new(connection_to(address)?)?;
+            let (rank, size) = wire.introduce(id)?;
+            (wire, rank, size)
+        }
+    };
+    join_greeted(wire, rank, size, versions)
+}
+
+/// Joins in the first version of PMI that the launcher speaks.
+fn join_greeted(
+    mut wire: Wire,
+    rank: u32,
+    size: u32,
+    versions: [Version; 2],
+) -> Result<Job, JoinError> {
+    for version in versions {
+        if wire.greet(version)? {
+            return Ok(match version {
+                Version::One => {
+                    let (place, manager) = Pmi1::join(wire, rank, size)?;
+                    Job::new(place, manager)
+                }
+                Version::Two => {
+                    let (place, manager) = Pmi2::join(wire, rank)?;
+                    Job::new(place, manager)
+                }
+            });
         }
     }
+    Err(JoinError::new("the launcher speaks neither version 1 nor version 2 of PMI"))
+}
+
+/// A connection to the address at which a launcher listens.
+fn connection_to(address: &str) -> Result<File, JoinError> {
+    let stream = TcpStream::connect(address).map_err(|cause| {
+        JoinError::new(format!(
+            "PMI_PORT is {address}, where no launcher answers: {cause}. To run the program alone, \
+             unset PMI_PORT"
+        ))
+    })?;
+    Ok(File::from(OwnedFd::from(stream)))
 }
 
 /// The connection that the launcher left open at this descriptor.

@@ -6,6 +6,7 @@ pub mod cores;
 pub mod cross_memory;
 pub mod descriptor;
 pub mod futex;
+pub mod library;
 pub mod mapping;
 pub mod membarrier;
 pub mod process;

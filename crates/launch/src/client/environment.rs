@@ -1,19 +1,34 @@
 //! What the environment tells of the launcher.
 
 use super::JoinError;
+use super::wire::Version;
 
 /// How this process was started.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Without a launcher, or by one as its only process.
     Alone,
-    /// By a launcher that answers at a descriptor.
-    Server { descriptor: i32, rank: u32, size: u32 },
+    /// By a launcher that speaks PMI, in one of these versions.
+    Pmi(Server, [Version; 2]),
+    /// By such a launcher, or by one that speaks PMIx and was itself started by such a launcher.
+    PmiOrPmix(Server, [Version; 2]),
+    /// By a launcher that speaks PMIx.
+    Pmix,
+}
+
+/// Where a launcher that speaks PMI answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Server {
+    /// At a descriptor that it left open.
+    Descriptor { number: i32, rank: u32, size: u32 },
+    /// At an address, where this process tells its number.
+    Port { address: String, id: String },
 }
 
 /// Variables by which launchers tell how many processes they started. None of them means that we
 /// can talk to the launcher.
 const FOREIGN_SIZES: &[(&str, &str)] = &[
+    ("PMI_SIZE", "a launcher"),
     ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
     ("SLURM_STEP_NUM_TASKS", "Slurm's srun"),
     ("PALS_NRANKS", "PALS"),
@@ -22,58 +37,63 @@ const FOREIGN_SIZES: &[(&str, &str)] = &[
 ];
 
 pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Found, JoinError> {
+    let has_pmix = variable("PMIX_NAMESPACE").is_some() && variable("PMIX_RANK").is_some();
+    // Slurm's PMI-2 is what its people use; its PMI-1 is an afterthought. Elsewhere it is PMI-1.
+    let versions = match variable("SLURM_STEP_ID") {
+        Some(_) => [Version::Two, Version::One],
+        None => [Version::One, Version::Two],
+    };
+    match server(&variable)? {
+        Some(server) if has_pmix => return Ok(Found::PmiOrPmix(server, versions)),
+        Some(server) => return Ok(Found::Pmi(server, versions)),
+        None if has_pmix => return Ok(Found::Pmix),
+        None => {}
+    }
+    for &(name, launcher) in FOREIGN_SIZES {
+        let size = variable(name).and_then(|text| text.trim().parse::<u32>().ok());
+        if let Some(size) = size.filter(|&size| size > 1) {
+            return Err(cannot_talk(name, size, launcher));
+        }
+    }
+    Ok(Found::Alone)
+}
+
+/// The launcher that speaks PMI, if there is one.
+fn server(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<Server>, JoinError> {
     let number = |name: &str| variable(name).and_then(|text| text.trim().parse::<u32>().ok());
-    let size = number("PMI_SIZE");
-    if let (Some(descriptor), Some(size)) = (variable("PMI_FD"), size) {
-        let wrong =
-            |what: &str| JoinError::new(format!("the launcher's variables make no sense: {what}"));
+    let wrong =
+        |what: &str| JoinError::new(format!("the launcher's variables make no sense: {what}"));
+    if let (Some(descriptor), Some(size)) = (variable("PMI_FD"), number("PMI_SIZE")) {
         let descriptor = descriptor.trim().parse();
         let descriptor = descriptor.map_err(|_| wrong("PMI_FD is not a number"))?;
         let rank = number("PMI_RANK").ok_or_else(|| wrong("PMI_RANK is missing"))?;
         if rank >= size {
             return Err(wrong(&format!("PMI_RANK is {rank}, PMI_SIZE {size}")));
         }
-        return Ok(Found::Server { descriptor, rank, size });
+        return Ok(Some(Server::Descriptor { number: descriptor, rank, size }));
     }
-    if size.is_some_and(|size| size > 1) {
-        return Err(cannot_talk("PMI_SIZE", size.unwrap_or(0), "a launcher"));
+    if let Some(address) = variable("PMI_PORT") {
+        let id = variable("PMI_ID").ok_or_else(|| wrong("PMI_PORT is there, but no PMI_ID"))?;
+        return Ok(Some(Server::Port { address, id }));
     }
-    if let Some(port) = variable("PMI_PORT") {
-        return Err(JoinError::new(format!(
-            "PMI_PORT is {port}: the launcher speaks PMI over the network, not over a descriptor \
-             (PMI_FD). {REMEDY}, without its option -pmi-port; to run it alone, unset PMI_PORT"
-        )));
-    }
-    for &(name, launcher) in FOREIGN_SIZES {
-        if let Some(size) = number(name).filter(|&size| size > 1) {
-            return Err(cannot_talk(name, size, launcher));
-        }
-    }
-    if let Some(rank) = variable("PMIX_RANK")
-        && !sizes_told(&number)
-    {
-        return Err(JoinError::new(format!(
-            "PMIX_RANK is {rank}: a launcher that speaks PMIx started this process and perhaps \
-             others, but it offers no PMI-1 connection (PMI_FD), by which they could find each \
-             other. {REMEDY}; to run it alone, unset PMIX_RANK"
-        )));
-    }
-    Ok(Found::Alone)
+    Ok(None)
 }
-
-/// Whether the launcher told how many processes there are. One, where this is asked.
-fn sizes_told(number: &impl Fn(&str) -> Option<u32>) -> bool {
-    number("PMI_SIZE").is_some() || FOREIGN_SIZES.iter().any(|pair| number(pair.0).is_some())
-}
-
-const REMEDY: &str = "Start the program with \"combray run\" (or its other name, mpirun), or with \
-                      a launcher that speaks PMI-1 such as mpiexec.hydra";
 
 fn cannot_talk(name: &str, size: u32, launcher: &str) -> JoinError {
+    let how = match name {
+        "SLURM_STEP_NUM_TASKS" => {
+            "Start the program with \"srun --mpi=pmix\" or \"srun --mpi=pmi2\" (\"srun --mpi=list\" \
+             shows which of them this Slurm has)"
+        }
+        _ => {
+            "Start the program with \"combray run\" (or its other name, mpirun), or with a launcher \
+             that speaks PMI or PMIx, such as mpiexec.hydra, prterun or \"srun --mpi=pmix\""
+        }
+    };
     JoinError::new(format!(
-        "{name} says that {launcher} started {size} processes, but it offers no PMI-1 connection \
-         (PMI_FD), so that they cannot find each other and would run as {size} jobs of one \
-         process. {REMEDY}; to run it alone, unset {name}"
+        "{name} says that {launcher} started {size} processes, but it offers no connection over \
+         PMI (PMI_FD) or PMIx (PMIX_NAMESPACE), so that they cannot find each other and would run \
+         as {size} jobs of one process. {how}; to run it alone, unset {name}"
     ))
 }
 
@@ -97,7 +117,8 @@ mod tests {
 
     #[test]
     fn a_server_is_found_whatever_else_is_set() {
-        let server = Ok(Found::Server { descriptor: 7, rank: 1, size: 4 });
+        let server = Server::Descriptor { number: 7, rank: 1, size: 4 };
+        let server = Ok(Found::Pmi(server, [Version::One, Version::Two]));
         let variables =
             [("PMI_FD", "7"), ("PMI_RANK", "1"), ("PMI_SIZE", "4"), ("OMPI_COMM_WORLD_SIZE", "4")];
         assert_eq!(found(&variables), server);
@@ -110,7 +131,30 @@ mod tests {
         for name in ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"]
         {
             let error = found(&[(name, "4")]).unwrap_err().to_string();
-            assert!(error.contains(name) && error.contains("combray run"), "{error}");
+            let remedy = if name.starts_with("SLURM") { "srun --mpi=pmi2" } else { "combray run" };
+            assert!(error.contains(name) && error.contains(remedy), "{error}");
         }
+    }
+
+    #[test]
+    fn launchers_inside_launchers_are_told_apart() {
+        let pmix = [("PMIX_NAMESPACE", "job@1"), ("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "4")];
+        assert_eq!(found(&pmix), Ok(Found::Pmix));
+        let slurm = [("PMI_FD", "7"), ("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("SLURM_STEP_ID", "0")];
+        let server = || Server::Descriptor { number: 7, rank: 0, size: 2 };
+        let versions = [Version::Two, Version::One];
+        assert_eq!(found(&slurm), Ok(Found::Pmi(server(), versions)));
+        assert_eq!(
+            found(&[&slurm[..], &pmix[..]].concat()),
+            Ok(Found::PmiOrPmix(server(), versions))
+        );
+    }
+
+    #[test]
+    fn a_launcher_may_listen_at_an_address() {
+        let port = found(&[("PMI_PORT", "host:77"), ("PMI_ID", "3")]);
+        let server = Server::Port { address: "host:77".to_owned(), id: "3".to_owned() };
+        assert_eq!(port, Ok(Found::Pmi(server, [Version::One, Version::Two])));
+        assert!(found(&[("PMI_PORT", "host:77")]).is_err());
     }
 }

@@ -19,8 +19,8 @@ fn job(answers: &'static [&'static str]) -> Result<Job, JoinError> {
             }
         }
     });
-    let (place, manager) = Pmi1::join(File::from(OwnedFd::from(ours)), 1, 2)?;
-    Ok(Job::new(place, manager))
+    let wire = Wire::new(File::from(OwnedFd::from(ours)))?;
+    join_greeted(wire, 1, 2, [Version::One, Version::Two])
 }
 
 const GREETING: [&str; 5] = [
@@ -79,8 +79,10 @@ fn an_answer_without_end_is_an_error() {
         let mut writer = theirs;
         while writer.write_all(&[b'x'; 4096]).is_ok() {}
     });
-    let error = Pmi1::join(File::from(OwnedFd::from(ours)), 0, 2).err().unwrap().to_string();
+    let mut wire = Wire::new(File::from(OwnedFd::from(ours))).unwrap();
+    let error = wire.greet(Version::One).unwrap_err().to_string();
     assert!(error.contains("no end"), "{error}");
+    drop(wire);
     flood.join().unwrap();
 }
 

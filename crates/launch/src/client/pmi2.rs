@@ -1,0 +1,170 @@
+//! PMI-2: messages of `key=value;` words, each after its length in six digits.
+//!
+//! It is the protocol of Slurm's `srun --mpi=pmi2`; Hydra speaks it too. Publishing and waiting are
+//! one step: what was put before a fence is seen after it.
+
+use super::wire::{ANSWER_BYTES_MAX, Limits, Wire, Words, number, own_key};
+use super::{JoinError, Manager, Place, mapping};
+
+/// A launcher that speaks PMI-2.
+pub(super) struct Pmi2 {
+    wire: Wire,
+    rank: u32,
+    size: u32,
+    /// The launcher's name of the job.
+    job: String,
+}
+
+/// Before each message stands its length, in so many bytes.
+const LENGTH_BYTES: usize = 6;
+
+impl Pmi2 {
+    /// Joins the job of a launcher that was greeted; `rank` is what the environment says.
+    pub(super) fn join(wire: Wire, rank: u32) -> Result<(Place, Self), JoinError> {
+        let mut pmi = Self { wire, rank, size: 0, job: String::new() };
+        let own = rank.to_string();
+        let told = pmi.ask("fullinit", &[("pmirank", own.as_str()), ("threaded", "FALSE")])?;
+        let (told_rank, size) = (number(&told, "rank"), number(&told, "size"));
+        let Some(size) = size.filter(|size| told_rank == Some(rank) && rank < *size) else {
+            return Err(JoinError::new(format!(
+                "the launcher makes no sense: PMI_RANK is {rank}, but over PMI-2 it told {told:?}"
+            )));
+        };
+        pmi.size = size;
+        pmi.job = pmi.ask("job-getid", &[])?.remove("jobid").unwrap_or_default();
+        let universe = pmi.attribute("universeSize")?;
+        let universe_size = universe.and_then(|text| text.trim().parse().ok());
+        let application_number = number(&told, "appnum");
+        Ok((Place { rank, size, application_number, universe_size }, pmi))
+    }
+
+    /// What the launcher says of the job, if it does.
+    fn attribute(&mut self, key: &str) -> Result<Option<String>, JoinError> {
+        let mut answer = self.question("info-getjobattr", &[("key", key)])?;
+        Ok(answer.remove("value").filter(|_| says_found(&answer)))
+    }
+
+    /// Says a command and hears the answer, which must be a success.
+    fn ask(&mut self, command: &str, words: &[(&str, &str)]) -> Result<Words, JoinError> {
+        let answer = self.question(command, words)?;
+        if is_success(&answer) {
+            return Ok(answer);
+        }
+        let why = answer.get("errmsg").map_or("without telling why", String::as_str);
+        Err(JoinError::new(format!("the launcher refused PMI-2's {command}: {why}")))
+    }
+
+    /// Says a command and hears the answer.
+    fn question(&mut self, command: &str, words: &[(&str, &str)]) -> Result<Words, JoinError> {
+        self.wire.say(&message(command, words))?;
+        let length = String::from_utf8_lossy(&self.wire.hear_bytes(LENGTH_BYTES)?).into_owned();
+        let nonsense = |text: &str| {
+            JoinError::new(format!(
+                "the launcher answered \"{text}\" where PMI-2 wants {command}-response"
+            ))
+        };
+        let Some(length) =
+            length.trim().parse().ok().filter(|length| *length as u64 <= ANSWER_BYTES_MAX)
+        else {
+            return Err(nonsense(&length));
+        };
+        let text = String::from_utf8_lossy(&self.wire.hear_bytes(length)?).into_owned();
+        let answer = split(&text);
+        let name = answer.get("cmd").and_then(|name| name.strip_suffix("-response"));
+        if name == Some(command) { Ok(answer) } else { Err(nonsense(&text)) }
+    }
+}
+
+impl Manager for Pmi2 {
+    fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError> {
+        let key = own_key(key, self.rank);
+        Limits::USUAL.check(&key, value)?;
+        self.ask("kvs-put", &[("key", &key), ("value", value)]).map(drop)
+    }
+
+    fn get(&mut self, rank: u32, key: &str) -> Result<Option<String>, JoinError> {
+        let (job, key) = (self.job.clone(), own_key(key, rank));
+        // Any process may have published it, says the -1.
+        let words = [("jobid", job.as_str()), ("srcid", "-1"), ("key", &key)];
+        let mut answer = self.question("kvs-get", &words)?;
+        Ok(answer.remove("value").filter(|_| says_found(&answer)))
+    }
+
+    fn barrier(&mut self) -> Result<(), JoinError> {
+        self.ask("kvs-fence", &[]).map(drop)
+    }
+
+    fn finalize(&mut self) -> Result<(), JoinError> {
+        self.ask("finalize", &[]).map(drop)
+    }
+
+    fn abort(&mut self, code: i32) {
+        let text = format!("exit code {code}");
+        // If the launcher is gone there is no job left to end.
+        let _ = self.wire.say(&message("abort", &[("isworld", "TRUE"), ("msg", &text)]));
+    }
+
+    fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
+        let text = self.attribute(mapping::KEY)?;
+        mapping::machines(text, self.size)
+    }
+}
+
+/// A command with its length before it. In words a semicolon is written twice.
+fn message(command: &str, words: &[(&str, &str)]) -> Vec<u8> {
+    let mut text = format!("cmd={command};");
+    for (key, value) in words {
+        text += &format!("{key}={};", value.replace(';', ";;"));
+    }
+    format!("{:>LENGTH_BYTES$}{text}", text.len()).into_bytes()
+}
+
+/// The words of an answer.
+fn split(text: &str) -> Words {
+    // What stands between two semicolons that are not one written twice.
+    let (mut words, mut word, mut letters) = (Words::new(), String::new(), text.chars().peekable());
+    while let Some(letter) = letters.next() {
+        if letter != ';' {
+            word.push(letter);
+        } else if letters.next_if_eq(&';').is_some() {
+            word.push(';');
+        } else if let Some((key, value)) = std::mem::take(&mut word).split_once('=') {
+            words.insert(key.to_owned(), value.to_owned());
+        }
+    }
+    words
+}
+
+fn is_success(answer: &Words) -> bool {
+    answer.get("rc").is_none_or(|code| code.trim() == "0")
+}
+
+/// Launchers call the word that tells whether there is such a value by different names.
+fn says_found(answer: &Words) -> bool {
+    let denies = |key: &str| answer.get(key).is_some_and(|told| told.eq_ignore_ascii_case("false"));
+    is_success(answer) && !denies("found") && !denies("flag")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn words_survive_the_way(values in proptest::collection::vec("[ -~]{0,9}", 0..6)) {
+            let keys: Vec<String> = (0..values.len()).map(|i| format!("k{i}")).collect();
+            let words: Vec<_> = keys.iter().map(String::as_str).zip(values.iter().map(String::as_str)).collect();
+            let message = message("kvs-put", &words);
+            let text = std::str::from_utf8(&message[LENGTH_BYTES..]).unwrap();
+            let length = std::str::from_utf8(&message[..LENGTH_BYTES]).unwrap();
+            prop_assert_eq!(length.trim().parse(), Ok(text.len()));
+            let heard = split(text);
+            prop_assert_eq!(heard.len(), words.len() + 1);
+            for (key, value) in words {
+                prop_assert_eq!(heard.get(key).map(String::as_str), Some(value));
+            }
+        }
+    }
+}

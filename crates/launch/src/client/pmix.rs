@@ -1,0 +1,78 @@
+//! PMIx: the library of PRRTE, of Open MPI's mpirun, and of Slurm's plugin.
+
+mod library;
+
+use pmix::{Client, Whom, keys};
+
+use super::{JoinError, Manager, Place};
+
+/// A launcher that is reached through libpmix.
+pub(super) struct Pmix {
+    client: Client,
+    size: u32,
+}
+
+impl Pmix {
+    /// Joins the job whose launcher the environment tells libpmix of.
+    pub(super) fn join() -> Result<(Place, Self), JoinError> {
+        let library = library::load()?;
+        let version = library.version();
+        let error = |cause: pmix::Error| {
+            JoinError::new(format!(
+                "PMIX_NAMESPACE says that a launcher started this process, but it does not answer \
+                 over PMIx ({cause}; the library is {}). Is the launcher still there, and is its \
+                 version of PMIx as new? To run the program alone, unset PMIX_NAMESPACE",
+                version.trim()
+            ))
+        };
+        let client = library.connect().map_err(error)?;
+        let rank = client.rank();
+        let number = |whom, key| client.number(whom, key).map_err(error);
+        let size = number(Whom::Job, keys::JOB_SIZE)?;
+        let application_number = number(Whom::Rank(rank), keys::APPLICATION_NUMBER)?;
+        let universe_size = number(Whom::Job, keys::UNIVERSE_SIZE)?;
+        let Some(size) = size.filter(|size| rank < *size) else {
+            return Err(JoinError::new(format!(
+                "the launcher makes no sense: it gave this process rank {rank} in a job of {} \
+                 processes",
+                size.map_or("an unknown number of".to_owned(), |size| size.to_string())
+            )));
+        };
+        Ok((Place { rank, size, application_number, universe_size }, Self { client, size }))
+    }
+}
+
+impl Manager for Pmix {
+    fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError> {
+        self.client
+            .put(key, value)
+            .map_err(|cause| JoinError::new(format!("the launcher refused to keep {key}: {cause}")))
+    }
+
+    fn get(&mut self, rank: u32, key: &str) -> Result<Option<String>, JoinError> {
+        self.client.get(rank, key).map_err(gone)
+    }
+
+    fn barrier(&mut self) -> Result<(), JoinError> {
+        self.client.fence().map_err(gone)
+    }
+
+    fn finalize(&mut self) -> Result<(), JoinError> {
+        self.client.finalize().map_err(gone)
+    }
+
+    fn abort(&mut self, code: i32) {
+        // If the launcher is gone there is no job left to end. The person has been told why.
+        let _ = self.client.abort(code, "MPI ended the job");
+    }
+
+    fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
+        let numbers = (0..self.size)
+            .map(|rank| self.client.number(Whom::Rank(rank), keys::NODE_NUMBER).map_err(gone));
+        numbers.collect()
+    }
+}
+
+fn gone(cause: pmix::Error) -> JoinError {
+    JoinError::gone(&cause.to_string())
+}

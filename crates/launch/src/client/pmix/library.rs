@@ -1,0 +1,116 @@
+//! Where libpmix is.
+
+use std::env;
+use std::fs;
+use std::os::unix::process::parent_id;
+use std::path::{Path, PathBuf};
+
+use pmix::{LIBRARY, Library};
+
+use crate::client::JoinError;
+
+/// The variable that names the library, before all other places.
+const VARIABLE: &str = "COMBRAY_PMIX_LIBRARY";
+
+/// Variables with folders in whose `lib` a launcher's own library lies.
+const PREFIXES: &[&str] = &["PMIX_PREFIX", "OPAL_PREFIX", "PRTE_PREFIX"];
+
+/// Below a prefix, libraries lie in one of these.
+const FOLDERS: &[&str] = &["lib", "lib64", "lib/openmpi", "lib/pmix"];
+
+/// How far up the launcher is looked for: between it and the program stand shells and scripts.
+const ANCESTORS_MAX: usize = 8;
+
+/// Loads the library: the one that the person names, else the launcher's own, which is sure to
+/// understand it, else the system's.
+///
+/// # Errors
+/// It is nowhere; says where it was looked for.
+pub(super) fn load() -> Result<Library, JoinError> {
+    if let Some(path) = env::var_os(VARIABLE) {
+        let loaded = Library::load(Path::new(&path));
+        return loaded
+            .map_err(|cause| JoinError::new(format!("{VARIABLE} cannot be used: {cause}")));
+    }
+    let mut tried = Vec::new();
+    for path in candidates() {
+        match Library::load(&path) {
+            Ok(library) => return Ok(library),
+            Err(cause) => tried.push(cause.to_string()),
+        }
+    }
+    Err(JoinError::new(format!(
+        "a launcher that speaks PMIx started this process, but its library cannot be loaded ({}). \
+         Install it (libpmix2 in Debian and Ubuntu, pmix in Fedora, RHEL and SUSE), or set \
+         {VARIABLE} to its path; under Slurm, \"srun --mpi=pmi2\" does without; or start the \
+         program with \"combray run\"",
+        tried.join("; ")
+    )))
+}
+
+fn candidates() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = of_ancestors().into_iter().collect();
+    let prefixes = PREFIXES.iter().filter_map(env::var_os);
+    found.extend(prefixes.flat_map(|prefix| {
+        FOLDERS.iter().map(move |folder| Path::new(&prefix).join(folder).join(LIBRARY))
+    }));
+    found.retain(|path| path.exists());
+    found.push(PathBuf::from(LIBRARY));
+    found
+}
+
+/// The library that a process above this one has loaded: very likely the launcher. Of processes of
+/// other users the system does not tell.
+fn of_ancestors() -> Option<PathBuf> {
+    let mut process = parent_id();
+    for _ in 0..ANCESTORS_MAX {
+        let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+        if let Some(path) = mapped(&maps) {
+            return Some(path);
+        }
+        process = parent_of(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)?;
+    }
+    None
+}
+
+/// The path of the library in the list of what a process has mapped.
+fn mapped(maps: &str) -> Option<PathBuf> {
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
+    let is_library = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        // The file behind the name has a longer one, such as libpmix.so.2.6.2.
+        let rest = name.strip_prefix(LIBRARY);
+        // The system marks files that were removed or replaced since.
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            && !path.ends_with(" (deleted)")
+    };
+    paths.filter(is_library).map(PathBuf::from).next()
+}
+
+fn parent_of(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok().filter(|parent| *parent > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_launchers_library_is_found_in_its_maps() {
+        let maps = "55d0-55d1 r-xp 00000000 08:01 1 /usr/bin/prterun\n\
+                    7f00-7f01 rw-p 00000000 00:00 0 \n\
+                    7f10-7f11 r--p 00000000 08:01 3 /opt/lib/libpmix.so.2.6.2 (deleted)\n\
+                    7f10-7f11 r--p 00000000 08:01 3 /opt/lib/libpmix.so.20\n\
+                    7f10-7f11 r--p 00000000 08:01 3 /opt/my lib/libpmix.so.2.6.2\n";
+        assert_eq!(mapped(maps), Some(PathBuf::from("/opt/my lib/libpmix.so.2.6.2")));
+        assert_eq!(mapped(""), None);
+    }
+
+    #[test]
+    fn parents_are_found_up_to_the_first_process() {
+        assert_eq!(parent_of("Name:\tsh\nPid:\t12\nPPid:\t7\n"), Some(7));
+        assert_eq!(parent_of("Name:\tinit\nPPid:\t0\n"), None);
+        assert!(of_ancestors().is_none_or(|path| path.is_absolute()));
+    }
+}

@@ -1,0 +1,149 @@
+//! What PMI-1 and PMI-2 have in common: a connection to the launcher, and the greeting.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+
+use super::JoinError;
+
+/// A connection to a launcher.
+pub(super) struct Wire {
+    reader: BufReader<File>,
+    writer: File,
+}
+
+/// The words of an answer.
+pub(super) type Words = HashMap<String, String>;
+
+/// No answer of a launcher is longer.
+pub(super) const ANSWER_BYTES_MAX: u64 = 128 << 10;
+
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// PMI-1.
+    One,
+    /// PMI-2.
+    Two,
+}
+
+impl Wire {
+    /// Talks to the launcher at the other end of `stream`.
+    pub(super) fn new(stream: File) -> Result<Self, JoinError> {
+        let writer = stream.try_clone().map_err(|cause| JoinError::gone(&cause.to_string()))?;
+        Ok(Self { reader: BufReader::new(stream), writer })
+    }
+
+    /// Tells which launcher this process belongs to, where all share one address; returns rank and
+    /// size.
+    pub(super) fn introduce(&mut self, id: &str) -> Result<(u32, u32), JoinError> {
+        self.say_line(&format!("cmd=initack pmiid={id}"))?;
+        self.hear_line("initack")?;
+        let (mut rank, mut size) = (None, None);
+        // The last of these lines.
+        loop {
+            let words = self.hear_line("set")?;
+            rank = rank.or(number(&words, "rank"));
+            size = size.or(number(&words, "size"));
+            if words.contains_key("debug") {
+                break;
+            }
+        }
+        match (rank, size) {
+            (Some(rank), Some(size)) if rank < size => Ok((rank, size)),
+            _ => Err(JoinError::new("the launcher told no rank and size that make sense")),
+        }
+    }
+
+    /// Proposes a version of the protocol; returns whether the launcher speaks it.
+    pub(super) fn greet(&mut self, version: Version) -> Result<bool, JoinError> {
+        let (version, subversion) = match version {
+            Version::One => ("1", "1"),
+            Version::Two => ("2", "0"),
+        };
+        self.say_line(&format!("cmd=init pmi_version={version} pmi_subversion={subversion}"))?;
+        let answer = self.hear_line("response_to_init")?;
+        let is = |key: &str, value: &str| answer.get(key).is_none_or(|told| told == value);
+        Ok(is("rc", "0") && is("pmi_version", version))
+    }
+
+    pub(super) fn say_line(&mut self, line: &str) -> Result<(), JoinError> {
+        self.say(format!("{line}\n").as_bytes())
+    }
+
+    pub(super) fn say(&mut self, bytes: &[u8]) -> Result<(), JoinError> {
+        self.writer.write_all(bytes).map_err(|cause| JoinError::gone(&cause.to_string()))
+    }
+
+    /// Hears a line of PMI-1, which must be `expected`.
+    pub(super) fn hear_line(&mut self, expected: &str) -> Result<Words, JoinError> {
+        let mut answer = String::new();
+        // Bounded, because what answers may be no launcher.
+        let length = (&mut self.reader).take(ANSWER_BYTES_MAX).read_line(&mut answer);
+        match length {
+            Ok(_) if answer.ends_with('\n') => {}
+            Ok(0) => return Err(JoinError::gone("it closed the connection")),
+            Ok(_) => return Err(JoinError::gone("its last answer has no end")),
+            Err(cause) => return Err(JoinError::gone(&cause.to_string())),
+        }
+        let words: Words = answer
+            .split_whitespace()
+            .filter_map(|word| word.split_once('='))
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect();
+        if words.get("cmd").is_some_and(|command| command == expected) {
+            return Ok(words);
+        }
+        Err(JoinError::new(format!(
+            "the launcher answered \"{}\" where PMI-1 wants {expected}",
+            answer.trim_end()
+        )))
+    }
+
+    /// Hears so many bytes.
+    pub(super) fn hear_bytes(&mut self, length: usize) -> Result<Vec<u8>, JoinError> {
+        let mut bytes = vec![0; length];
+        match self.reader.read_exact(&mut bytes) {
+            Ok(()) => Ok(bytes),
+            Err(cause) => Err(JoinError::gone(&cause.to_string())),
+        }
+    }
+}
+
+/// How long keys and values may be, counting the byte after their end, as launchers do.
+pub(super) struct Limits {
+    pub(super) key_bytes: u32,
+    pub(super) value_bytes: u32,
+}
+
+impl Limits {
+    /// Those of launchers that do not tell.
+    pub(super) const USUAL: Self = Self { key_bytes: 64, value_bytes: 1024 };
+
+    /// Refuses what the launcher would cut or misunderstand.
+    pub(super) fn check(&self, key: &str, value: &str) -> Result<(), JoinError> {
+        for (what, text, limit) in
+            [("key", key, self.key_bytes), ("value", value, self.value_bytes)]
+        {
+            if text.len() >= limit as usize || text.contains(char::is_whitespace) {
+                return Err(JoinError::new(format!(
+                    "the launcher cannot keep {key}: the {what} is too long ({} bytes, at most \
+                     {}) or has blanks in it",
+                    text.len(),
+                    limit - 1
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of a value of one process in a space of keys that belongs to the whole job.
+pub(super) fn own_key(key: &str, rank: u32) -> String {
+    format!("{key}-{rank}")
+}
+
+/// A number that the launcher tells; none where it says -1 or nothing.
+pub(super) fn number(words: &Words, key: &str) -> Option<u32> {
+    words.get(key).and_then(|text| text.trim().parse().ok())
+}

@@ -1,0 +1,231 @@
+//! The C declarations of PMIx that are used here.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem;
+use std::ptr::NonNull;
+
+/// What every function returns when all is well; errors are negative.
+pub(crate) const SUCCESS: c_int = 0;
+
+const NOT_FOUND: c_int = -46;
+const PROCESS_ENTRY_NOT_FOUND: c_int = -17;
+const DATA_VALUE_NOT_FOUND: c_int = -30;
+
+/// Whether a status means that there is no such value.
+pub(crate) fn is_absent(status: c_int) -> bool {
+    [NOT_FOUND, PROCESS_ENTRY_NOT_FOUND, DATA_VALUE_NOT_FOUND].contains(&status)
+}
+
+const NAMESPACE_BYTES: usize = 256;
+const KEY_BYTES: usize = 512;
+/// In place of a rank: the job as a whole.
+const WHOLE_JOB: u32 = u32::MAX - 1;
+
+/// `pmix_proc_t`: a job and a rank in it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Process {
+    namespace: [c_char; NAMESPACE_BYTES],
+    pub(crate) rank: u32,
+}
+
+impl Process {
+    pub(crate) const EMPTY: Self = Self { namespace: [0; NAMESPACE_BYTES], rank: 0 };
+
+    /// Another process of the same job.
+    pub(crate) fn with_rank(&self, rank: u32) -> Self {
+        Self { rank, ..*self }
+    }
+
+    pub(crate) fn whole_job(&self) -> Self {
+        self.with_rank(WHOLE_JOB)
+    }
+}
+
+/// `pmix_scope_t`: who may see a published value.
+#[repr(u8)]
+pub(crate) enum Scope {
+    Global = 3,
+}
+
+mod kind {
+    pub(super) const BOOL: u16 = 1;
+    pub(super) const STRING: u16 = 3;
+    pub(super) const SIZE: u16 = 4;
+    pub(super) const INT: u16 = 6;
+    pub(super) const UINT: u16 = 11;
+    pub(super) const UINT16: u16 = 13;
+    pub(super) const UINT32: u16 = 14;
+    pub(super) const RANK: u16 = 40;
+}
+
+/// `pmix_value_t`: a value and its type.
+#[repr(C)]
+pub(crate) struct Value {
+    kind: u16,
+    data: Data,
+}
+
+#[repr(C)]
+union Data {
+    flag: bool,
+    string: *mut c_char,
+    size: usize,
+    integer: c_int,
+    uint16: u16,
+    uint32: u32,
+    /// The largest member, three words.
+    room: [u64; 3],
+}
+
+impl Value {
+    /// A text that must outlive the value; who takes the value copies it.
+    pub(crate) fn of_text(text: &CStr) -> Self {
+        let mut data = Data { room: [0; 3] };
+        data.string = text.as_ptr().cast_mut();
+        Self { kind: kind::STRING, data }
+    }
+
+    /// The text, if it is one.
+    pub(crate) fn text(&self) -> Option<String> {
+        if self.kind != kind::STRING {
+            return None;
+        }
+        // SAFETY: values of this kind hold a pointer.
+        let string = unsafe { self.data.string };
+        // SAFETY: which is null or points to a text that ends with a zero byte.
+        (!string.is_null()).then(|| unsafe { CStr::from_ptr(string) }.to_string_lossy().into())
+    }
+
+    /// The number, if it is one that fits.
+    pub(crate) fn number(&self) -> Option<u32> {
+        // SAFETY: each kind says which member was written, and each bit pattern of it is valid.
+        unsafe {
+            match self.kind {
+                kind::UINT32 | kind::UINT | kind::RANK => Some(self.data.uint32),
+                kind::UINT16 => Some(u32::from(self.data.uint16)),
+                kind::INT => u32::try_from(self.data.integer).ok(),
+                kind::SIZE => u32::try_from(self.data.size).ok(),
+                _ => None,
+            }
+        }
+    }
+
+    /// Frees a value that the library allocated.
+    ///
+    /// # Safety
+    /// It came from the library, is the caller's, and is not used any more.
+    pub(crate) unsafe fn give_back(value: *mut Self) {
+        // SAFETY: the value and the text in it came from malloc, as the caller vouches.
+        unsafe {
+            if (*value).kind == kind::STRING {
+                sys::library::free((*value).data.string);
+            }
+            sys::library::free(value);
+        }
+    }
+}
+
+/// `pmix_info_t`: a value with its key.
+#[repr(C)]
+pub(crate) struct Info {
+    key: [c_char; KEY_BYTES],
+    flags: u32,
+    value: Value,
+}
+
+impl Info {
+    /// A wish that is granted or not.
+    pub(crate) fn flag(name: &CStr) -> Self {
+        let mut key = [0; KEY_BYTES];
+        for (to, from) in key.iter_mut().zip(name.to_bytes()) {
+            *to = from.cast_signed();
+        }
+        let mut data = Data { room: [0; 3] };
+        data.flag = true;
+        Self { key, flags: 0, value: Value { kind: kind::BOOL, data } }
+    }
+}
+
+/// The functions of the library.
+#[derive(Clone, Copy)]
+pub(crate) struct Functions {
+    pub(crate) init: unsafe extern "C" fn(*mut Process, *const Info, usize) -> c_int,
+    pub(crate) put: unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int,
+    pub(crate) commit: unsafe extern "C" fn() -> c_int,
+    pub(crate) fence: unsafe extern "C" fn(*const Process, usize, *const Info, usize) -> c_int,
+    pub(crate) get: unsafe extern "C" fn(
+        *const Process,
+        *const c_char,
+        *const Info,
+        usize,
+        *mut *mut Value,
+    ) -> c_int,
+    pub(crate) abort: unsafe extern "C" fn(c_int, *const c_char, *const Process, usize) -> c_int,
+    pub(crate) finalize: unsafe extern "C" fn(*const Info, usize) -> c_int,
+    pub(crate) error_string: unsafe extern "C" fn(c_int) -> *const c_char,
+    pub(crate) get_version: unsafe extern "C" fn() -> *const c_char,
+}
+
+impl Functions {
+    /// Finds all of them.
+    ///
+    /// # Errors
+    /// The name of the first that is missing.
+    ///
+    /// # Safety
+    /// What the library calls by these names must have these types.
+    pub(crate) unsafe fn of(library: &sys::library::Library) -> Result<Self, &'static str> {
+        /// The function of that name as the type that is expected.
+        ///
+        /// # Safety
+        /// `F` is the type of the function.
+        unsafe fn find<F>(
+            library: &sys::library::Library,
+            name: &'static CStr,
+        ) -> Result<F, &'static str> {
+            const { assert!(mem::size_of::<F>() == mem::size_of::<NonNull<c_void>>()) };
+            let address = library.symbol(name).ok_or(name.to_str().unwrap_or_default())?;
+            // SAFETY: both are pointers, neither is null, and the caller vouches for the type.
+            Ok(unsafe { mem::transmute_copy(&address) })
+        }
+        // SAFETY: the caller vouches for the types.
+        unsafe {
+            Ok(Self {
+                init: find(library, c"PMIx_Init")?,
+                put: find(library, c"PMIx_Put")?,
+                commit: find(library, c"PMIx_Commit")?,
+                fence: find(library, c"PMIx_Fence")?,
+                get: find(library, c"PMIx_Get")?,
+                abort: find(library, c"PMIx_Abort")?,
+                finalize: find(library, c"PMIx_Finalize")?,
+                error_string: find(library, c"PMIx_Error_string")?,
+                get_version: find(library, c"PMIx_Get_version")?,
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_are_as_large_as_those_of_c() {
+        assert_eq!(mem::size_of::<Process>(), 260);
+        assert_eq!((mem::size_of::<Value>(), mem::align_of::<Value>()), (32, 8));
+        assert_eq!(mem::offset_of!(Value, data), 8);
+        assert_eq!((mem::size_of::<Info>(), mem::offset_of!(Info, value)), (552, 520));
+    }
+
+    #[test]
+    fn values_are_read_by_their_kind() {
+        let text = Value::of_text(c"a card");
+        assert_eq!((text.text().as_deref(), text.number()), (Some("a card"), None));
+        let mut number = Value { kind: kind::INT, data: Data { room: [0; 3] } };
+        number.data.integer = -1;
+        assert_eq!((number.text(), number.number()), (None, None));
+        number.kind = kind::UINT32;
+        assert_eq!(number.number(), Some(u32::MAX));
+    }
+}

@@ -1,0 +1,235 @@
+//! PMIx, the library by which processes talk to the manager that started them (PRRTE, Open MPI's
+//! mpirun, Slurm), loaded at run time so that a program needs it only where it is used.
+//!
+//! What is declared here holds for versions 3 to 5 of the library, all of which are called
+//! `libpmix.so.2` (PMIx Standard, chapters "Data Structures and Types" and "Client Initialization").
+
+mod declarations;
+
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::path::Path;
+use std::ptr;
+
+use declarations::{Functions, Info, Process, SUCCESS, Scope, Value};
+
+/// The name that all versions of the library have.
+pub const LIBRARY: &str = "libpmix.so.2";
+
+/// Keys of what every manager tells.
+pub mod keys {
+    /// How many processes the job has; of the job.
+    pub const JOB_SIZE: &str = "pmix.job.size";
+    /// How many processes could run; of the job.
+    pub const UNIVERSE_SIZE: &str = "pmix.univ.size";
+    /// The number of the program in the job; of a process.
+    pub const APPLICATION_NUMBER: &str = "pmix.appnum";
+    /// The number of the machine; of a process.
+    pub const NODE_NUMBER: &str = "pmix.nodeid";
+}
+
+/// A PMIx library that is loaded.
+pub struct Library {
+    functions: Functions,
+}
+
+/// A connection to the manager that started this process.
+pub struct Client {
+    functions: Functions,
+    own: Process,
+}
+
+/// Why the library cannot be loaded, or what it answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    message: String,
+}
+
+impl Error {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Whom a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// The job as a whole.
+    Job,
+    /// The process with this rank.
+    Rank(u32),
+}
+
+impl Library {
+    /// Loads the library of this path, or of this name where the system finds it.
+    ///
+    /// # Errors
+    /// It is not there, or is no PMIx library.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        // SAFETY: libpmix does nothing when it is loaded; whoever may choose the path by variables
+        // may also choose the program.
+        let library = unsafe { sys::library::Library::open(path) };
+        let library = library.map_err(|cause| Error::new(cause.to_string()))?;
+        // SAFETY: a library of this name has these functions with these types.
+        match unsafe { Functions::of(&library) } {
+            Ok(functions) => Ok(Self { functions }),
+            Err(name) => Err(Error::new(format!("{}: has no {name}", path.display()))),
+        }
+    }
+
+    /// What the library says of its version.
+    pub fn version(&self) -> String {
+        // SAFETY: takes nothing and returns a constant text.
+        unsafe { text((self.functions.get_version)()) }
+    }
+
+    /// Connects to the manager that the environment tells of.
+    ///
+    /// # Errors
+    /// The manager does not answer.
+    pub fn connect(self) -> Result<Client, Error> {
+        let mut own = Process::EMPTY;
+        // SAFETY: `own` may be written; without infos their number is 0.
+        let status = unsafe { (self.functions.init)(&mut own, ptr::null(), 0) };
+        self.functions.check("PMIx_Init", status)?;
+        Ok(Client { functions: self.functions, own })
+    }
+}
+
+impl Functions {
+    fn check(&self, call: &str, status: i32) -> Result<(), Error> {
+        if status == SUCCESS {
+            return Ok(());
+        }
+        // SAFETY: any number may be given; the text is constant.
+        let name = unsafe { text((self.error_string)(status)) };
+        Err(Error::new(format!("{call} gave {name} ({status})")))
+    }
+}
+
+impl Client {
+    /// The rank of this process in its job.
+    pub fn rank(&self) -> u32 {
+        self.own.rank
+    }
+
+    /// A number that the manager tells, if it does.
+    ///
+    /// # Errors
+    /// The manager does not answer.
+    pub fn number(&self, whom: Whom, key: &str) -> Result<Option<u32>, Error> {
+        self.ask(whom, key, Value::number)
+    }
+
+    /// A text that the process `rank` published before the last fence, if it did.
+    ///
+    /// # Errors
+    /// The manager does not answer.
+    pub fn get(&self, rank: u32, key: &str) -> Result<Option<String>, Error> {
+        self.ask(Whom::Rank(rank), key, Value::text)
+    }
+
+    fn ask<T>(
+        &self,
+        whom: Whom,
+        key: &str,
+        read: fn(&Value) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let whom = match whom {
+            Whom::Job => self.own.whole_job(),
+            Whom::Rank(rank) => self.own.with_rank(rank),
+        };
+        let key = c_string(key)?;
+        // The manager shall not wait for somebody to publish it.
+        let at_once = Info::flag(c"pmix.immediate");
+        let mut answer: *mut Value = ptr::null_mut();
+        // SAFETY: all pointers are valid for the call; there is one info.
+        let status = unsafe { (self.functions.get)(&whom, key.as_ptr(), &at_once, 1, &mut answer) };
+        if status != SUCCESS {
+            return if declarations::is_absent(status) {
+                Ok(None)
+            } else {
+                self.functions.check("PMIx_Get", status).map(|()| None)
+            };
+        }
+        if answer.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: on success it points to a value that is the caller's now.
+        let found = read(unsafe { &*answer });
+        // SAFETY: it came from malloc, as did the text in it, and nobody looks at it any more.
+        unsafe { Value::give_back(answer) };
+        Ok(found)
+    }
+
+    /// Publishes a text, which others see after the next fence.
+    ///
+    /// # Errors
+    /// The library refuses it.
+    pub fn put(&mut self, key: &str, value: &str) -> Result<(), Error> {
+        let (key, text) = (c_string(key)?, c_string(value)?);
+        let mut value = Value::of_text(&text);
+        // SAFETY: the key and the value, which the library copies, are valid for the call.
+        let status = unsafe { (self.functions.put)(Scope::Global as u8, key.as_ptr(), &mut value) };
+        self.functions.check("PMIx_Put", status)
+    }
+
+    /// Waits for all processes of the job, and brings what they have published.
+    ///
+    /// # Errors
+    /// The manager does not answer.
+    pub fn fence(&mut self) -> Result<(), Error> {
+        // SAFETY: takes nothing.
+        let status = unsafe { (self.functions.commit)() };
+        self.functions.check("PMIx_Commit", status)?;
+        let collect = Info::flag(c"pmix.collect");
+        // SAFETY: no processes means all of the job; there is one info.
+        let status = unsafe { (self.functions.fence)(ptr::null(), 0, &collect, 1) };
+        self.functions.check("PMIx_Fence", status)
+    }
+
+    /// Asks the manager to end the job with an exit code.
+    ///
+    /// # Errors
+    /// The manager does not answer.
+    pub fn abort(&mut self, code: i32, message: &str) -> Result<(), Error> {
+        let message = c_string(message)?;
+        // SAFETY: the message is valid for the call; no processes means all of the job.
+        let status = unsafe { (self.functions.abort)(code, message.as_ptr(), ptr::null(), 0) };
+        self.functions.check("PMIx_Abort", status)
+    }
+
+    /// Takes leave of the manager.
+    ///
+    /// # Errors
+    /// The manager does not answer.
+    pub fn finalize(&mut self) -> Result<(), Error> {
+        // SAFETY: without infos their number is 0.
+        let status = unsafe { (self.functions.finalize)(ptr::null(), 0) };
+        self.functions.check("PMIx_Finalize", status)
+    }
+}
+
+fn c_string(text: &str) -> Result<CString, Error> {
+    CString::new(text).map_err(|_| Error::new(format!("a zero byte in {text:?}")))
+}
+
+/// A text of the library.
+///
+/// # Safety
+/// `text` is null, or ends with a zero byte and lives long enough.
+unsafe fn text(text: *const std::ffi::c_char) -> String {
+    if text.is_null() {
+        return "nothing".to_owned();
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,72 @@
+//! Shared libraries that are loaded while the program runs.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::NonNull;
+
+/// A shared library that was loaded by name. It stays until the process ends: it may have threads.
+#[derive(Debug)]
+pub struct Library {
+    handle: NonNull<libc::c_void>,
+}
+
+// SAFETY: the handle only names the library; dlsym may be called from any thread.
+unsafe impl Send for Library {}
+
+impl Library {
+    /// Loads a library: a path, or a name without `/` that the system searches for.
+    ///
+    /// # Errors
+    /// It is not there or cannot be loaded; the text is the system's.
+    ///
+    /// # Safety
+    /// What the library does when it is loaded must be allowed in this process.
+    pub unsafe fn open(path: &Path) -> io::Result<Self> {
+        let name = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: `name` ends with a zero byte; the caller vouches for the library's initializers.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if let Some(handle) = NonNull::new(handle) {
+            return Ok(Self { handle });
+        }
+        // SAFETY: takes nothing; the text belongs to this thread until its next call of dlopen.
+        let text = unsafe { libc::dlerror() };
+        if text.is_null() {
+            return Err(io::Error::other("no reason told"));
+        }
+        // SAFETY: not null, so it is a text that ends with a zero byte.
+        Err(io::Error::other(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()))
+    }
+
+    /// The address of what the library calls `name`.
+    pub fn symbol(&self, name: &CStr) -> Option<NonNull<libc::c_void>> {
+        // SAFETY: the library is loaded, and `name` ends with a zero byte.
+        NonNull::new(unsafe { libc::dlsym(self.handle.as_ptr(), name.as_ptr()) })
+    }
+}
+
+/// Gives back memory that a C library allocated for its caller.
+///
+/// # Safety
+/// `memory` is null or comes from malloc, and nobody uses it any more.
+pub unsafe fn free<T>(memory: *mut T) {
+    // SAFETY: as the caller vouches.
+    unsafe { libc::free(memory.cast()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_is_loaded_and_searched() {
+        // SAFETY: the library of C is loaded already.
+        let library = unsafe { Library::open(Path::new("libc.so.6")) }.unwrap();
+        assert!(library.symbol(c"strlen").is_some());
+        assert!(library.symbol(c"no_such_function_at_all").is_none());
+        // SAFETY: there is nothing to run.
+        let error = unsafe { Library::open(Path::new("/nowhere/lib.so")) }.unwrap_err();
+        assert!(error.to_string().contains("/nowhere/lib.so"), "{error}");
+    }
+}
