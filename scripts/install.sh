@@ -25,13 +25,13 @@ install_new 755 "$target/release/combray" "$prefix/bin/combray"
 for name in mpicc mpicxx mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"
 done
-install -m 644 crates/mpi-abi/include/mpi.h "$prefix/include/mpi.h"
+install -m 644 crates/mpi-abi/include/mpi.h crates/mpi-abi/include/combray.h "$prefix/include/"
 # The templates in packaging/ find their prefix from their own place; only the version is filled in.
 fill() { sed "s/@VERSION@/$version/g" "$1" >"$2"; }
 fill packaging/mpi.pc.in "$prefix/lib/pkgconfig/mpi.pc"
 fill packaging/combray.pc.in "$prefix/lib/pkgconfig/combray.pc"
 fill packaging/combray-config.cmake.in "$prefix/lib/cmake/combray/combray-config.cmake"
 fill packaging/combray-config-version.cmake.in "$prefix/lib/cmake/combray/combray-config-version.cmake"
-install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
+install -m 644 docs/packed-messages.md README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$prefix/share/doc/combray/"
 make --no-print-directory -s -B -C bench/programs MPICC="$prefix/bin/mpicc" OUT="$prefix/lib/combray/combray-bench"
 echo "Combray $version is installed in $prefix"

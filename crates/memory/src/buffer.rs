@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::copy::Memory;
 use crate::scratch::Scratch;
+use crate::segment_list::SegmentList;
 
 /// A run of bytes at a displacement from a buffer's base, both in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +121,28 @@ impl Buffer {
         // SAFETY: passed on to the caller; the buffer holds the owner.
         let memory = unsafe { Memory::new(base, 0, length as isize) };
         Self::with(memory, None, Some(owner))
+    }
+
+    /// The bytes of several runs, each an address and a length, one after the other.
+    ///
+    /// # Safety
+    /// As for [`Memory::new`] with each of the runs, for as long as the buffer is used.
+    pub unsafe fn gathered(runs: &[(*mut u8, usize)]) -> Self {
+        let runs: Vec<_> = runs.iter().copied().filter(|run| run.1 > 0).collect();
+        match runs[..] {
+            [] => Self::empty(),
+            // SAFETY: passed on to the caller.
+            [(base, length)] => unsafe { Self::contiguous(base, length) },
+            [(base, _), ..] => {
+                let relative = runs.iter().map(|&(address, length)| Segment {
+                    displacement: address.addr().wrapping_sub(base.addr()).cast_signed(),
+                    length,
+                });
+                let layout = Arc::new(SegmentList::new(relative));
+                // SAFETY: passed on to the caller: the layout touches the runs only.
+                unsafe { Self::laid_out(base, layout, 1) }
+            }
+        }
     }
 
     /// A buffer without bytes.
@@ -264,20 +287,29 @@ impl Buffer {
     /// copied: the shorter of the two lengths.
     pub fn copy_to(&self, to: &Buffer) -> usize {
         let length = self.len().min(to.len());
+        self.copy_range(0, to, 0, length);
+        length
+    }
+
+    /// Copies the packed bytes `from .. from + length` to `at .. at + length` of `to`, which may be
+    /// laid out otherwise.
+    ///
+    /// # Panics
+    /// If one of the two has fewer bytes.
+    pub fn copy_range(&self, from: usize, to: &Buffer, at: usize, length: usize) {
         match (self.shape(), to.shape()) {
-            (None, None) => self.memory.copy_to(0, &to.memory, 0, length),
+            (None, None) => self.memory.copy_to(from as isize, &to.memory, at as isize, length),
             _ => {
                 let mut piece = [0; COPY_PIECE_BYTES];
                 let mut done = 0;
                 while done < length {
                     let part = &mut piece[..COPY_PIECE_BYTES.min(length - done)];
-                    self.read(done, part);
-                    to.write(done, part);
+                    self.read(from + done, part);
+                    to.write(at + done, part);
                     done += part.len();
                 }
             }
         }
-        length
     }
 }
 

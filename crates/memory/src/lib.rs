@@ -10,6 +10,7 @@
 mod buffer;
 mod copy;
 mod scratch;
+mod segment_list;
 
 pub use buffer::{Buffer, Layout, Owner, Segment};
 pub use copy::Memory;

@@ -8,6 +8,7 @@ use base::ErrorClass;
 /// The kinds of handles; the numbers are part of the handles' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    PackedMessage = 0,
     Comm = 1,
     Datatype = 2,
     Errhandler = 3,
@@ -44,7 +45,7 @@ impl Kind {
             Kind::Errhandler => ErrorClass::Errhandler,
             Kind::Group => ErrorClass::Group,
             Kind::Info => ErrorClass::Info,
-            Kind::Message | Kind::Request => ErrorClass::Request,
+            Kind::Message | Kind::PackedMessage | Kind::Request => ErrorClass::Request,
             Kind::Op => ErrorClass::Op,
             Kind::Session => ErrorClass::Session,
             Kind::Win => ErrorClass::Win,
@@ -65,6 +66,7 @@ impl Kind {
             Kind::Group => "group",
             Kind::Info => "info object",
             Kind::Message => "message",
+            Kind::PackedMessage => "packed message",
             Kind::Op => "operation",
             Kind::Request => "request",
             Kind::Session => "session",
@@ -103,6 +105,25 @@ macro_rules! handles {
 
 handles!(Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Session, Win, File);
 handles!(CvarHandle, PvarSession, PvarHandle, EventRegistration);
+
+/// `combray_message`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct PackedMessage(pub usize);
+
+impl Handle for PackedMessage {
+    const KIND: Kind = Kind::PackedMessage;
+
+    #[inline(always)]
+    fn from_raw(raw: usize) -> Self {
+        Self(raw)
+    }
+
+    #[inline(always)]
+    fn raw(self) -> usize {
+        self.0
+    }
+}
 
 /// `MPI_T_enum`: the number of an enumeration, from 1 on; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,15 +54,31 @@ const OPEN_LOCKED: u32 = OPEN | LOCKED;
 /// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`, and while a session is open.
 #[inline(always)]
 pub fn enter(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+    enter_with(report::fail, entry, body)
+}
+
+/// The same for a call of the native interface: no error handler hears of errors.
+pub fn enter_native(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+    enter_with(report::code_of, entry, body)
+}
+
+/// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`; `fail` makes a code of a
+/// failure.
+#[inline(always)]
+fn enter_with(
+    fail: fn(&Call, Failure) -> c_int,
+    entry: &'static Entry,
+    body: impl FnOnce(&Call) -> Outcome<()>,
+) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
     let mut admission = None;
     if phase & MANNER != OPEN {
-        match admit(entry, phase) {
+        match admit(fail, entry, phase) {
             Ok(admitted) => admission = Some(admitted),
             Err(code) => return code,
         }
     }
-    let code = run(entry, body);
+    let code = run(fail, entry, body);
     drop(admission);
     code
 }
@@ -71,7 +87,16 @@ pub fn enter(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> 
 #[inline]
 pub fn enter_any_time(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
     let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(Guard::lock);
-    run(entry, body)
+    run(report::fail, entry, body)
+}
+
+/// Runs a call of the native interface that is allowed at any time.
+pub fn enter_native_any_time(
+    entry: &'static Entry,
+    body: impl FnOnce(&Call) -> Outcome<()>,
+) -> c_int {
+    let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(Guard::lock);
+    run(report::code_of, entry, body)
 }
 
 /// Runs a call of the tools interface, which is allowed while that is initialized, from any thread.
@@ -122,11 +147,15 @@ pub fn unsupported(entry: &'static Entry, blamed: Blamed) -> c_int {
 }
 
 #[inline(always)]
-fn run(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+fn run(
+    fail: fn(&Call, Failure) -> c_int,
+    entry: &'static Entry,
+    body: impl FnOnce(&Call) -> Outcome<()>,
+) -> c_int {
     let call = Call { entry, library: library(), blamed: Cell::new(Blamed::Nobody) };
     match body(&call) {
         Ok(()) => MPI_SUCCESS,
-        Err(failure) => report::fail(&call, failure),
+        Err(failure) => fail(&call, failure),
     }
 }
 
@@ -147,7 +176,11 @@ impl Drop for Admission {
 
 /// The lock, or why the call may not go on.
 #[cold]
-fn admit(entry: &'static Entry, phase: u32) -> Result<Admission, c_int> {
+fn admit(
+    fail: fn(&Call, Failure) -> c_int,
+    entry: &'static Entry,
+    phase: u32,
+) -> Result<Admission, c_int> {
     let watched = phase & WATCHED != 0;
     match phase & OPEN_LOCKED {
         OPEN => return Ok(Admission { watched, _guard: None }),
@@ -158,7 +191,7 @@ fn admit(entry: &'static Entry, phase: u32) -> Result<Admission, c_int> {
     let when = if phase & FINALIZED != 0 { "after MPI_Finalize" } else { "before MPI_Init" };
     let detail = format!("was called {when}, which the standard does not allow");
     let _guard = Guard::lock();
-    Err(report::fail(&call, Failure::new(ErrorClass::Other, detail)))
+    Err(fail(&call, Failure::new(ErrorClass::Other, detail)))
 }
 
 /// Holds the lock of the process.

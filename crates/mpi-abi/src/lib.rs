@@ -16,5 +16,6 @@ mod failure;
 mod generated;
 mod handles;
 mod library;
+mod native;
 mod predefined;
 mod report;

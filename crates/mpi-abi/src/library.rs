@@ -26,6 +26,7 @@ use crate::calls::windows::ProgramWindow;
 use crate::codes::Messages;
 use crate::generated::constants::MPI_ERR_LASTCODE;
 use crate::handles::Table;
+use crate::native::PackedMessage;
 use crate::predefined::{FIRST_KEYVAL, Predefined};
 
 /// The state of the library in this process.
@@ -58,6 +59,8 @@ pub struct Library {
     pub windows: Table<c::Win, Rc<ProgramWindow>>,
     /// Messages that matched probes took.
     pub messages_taken: Table<c::Message, KeptMessage>,
+    /// Packed messages of the native interface that are open.
+    pub packed_messages: Table<c::PackedMessage, PackedMessage>,
     pub sessions: Table<c::Session, Rc<Session>>,
     /// Values of the attributes that the standard defines.
     pub standard_values: StandardValues,
@@ -141,6 +144,7 @@ impl Library {
             requests: Table::default(),
             windows: Table::default(),
             messages_taken: Table::default(),
+            packed_messages: Table::default(),
             sessions: Table::default(),
             standard_values: StandardValues::default(),
             fortran: FortranFacts::default(),

@@ -22,6 +22,7 @@ use crate::error_handler::ErrorHandler;
 use crate::group::{Group, GroupComparison};
 use crate::hints::Hints;
 use crate::info::Info;
+use crate::native::NativeSpaces;
 use crate::partitioned::PartitionedSpaces;
 use crate::session::Session;
 use crate::topology::{Surroundings, Topology};
@@ -45,6 +46,8 @@ pub struct Communicator {
     spaces: OnceCell<Spaces>,
     /// Opened when first used.
     partitioned: OnceCell<PartitionedSpaces>,
+    /// Likewise.
+    native: OnceCell<NativeSpaces>,
     /// Tags of the next blocking collective operation, of the next nonblocking one and of the next
     /// persistent one; the same on all members, as they call in one order.
     next_tag: Cell<i32>,
@@ -120,6 +123,7 @@ impl Communicator {
             remote: parts.remote,
             spaces: parts.spaces.map_or_else(OnceCell::new, OnceCell::from),
             partitioned: OnceCell::new(),
+            native: OnceCell::new(),
             next_tag: Cell::new(0),
             next_nonblocking_tag: Cell::new(NONBLOCKING_TAGS),
             next_persistent_tag: Cell::new(PERSISTENT_TAGS),
@@ -330,6 +334,14 @@ impl Communicator {
         self.partitioned.get_or_init(|| open(self.spaces().block, self.rank))
     }
 
+    /// The spaces of the native interface's messages, opened by `open` if they are not.
+    pub(crate) fn native_spaces(
+        &self,
+        open: impl FnOnce(ContextBlock, u32) -> NativeSpaces,
+    ) -> &NativeSpaces {
+        self.native.get_or_init(|| open(self.spaces().block, self.rank))
+    }
+
     /// Whether its processes outnumber the cores that they may use.
     pub(crate) fn crowded(&self) -> bool {
         self.crowded
@@ -371,6 +383,9 @@ impl Drop for Communicator {
             self.contexts.retire([spaces.point_to_point, spaces.collective]);
         }
         if let Some(spaces) = self.partitioned.get() {
+            self.contexts.retire(spaces.slots());
+        }
+        if let Some(spaces) = self.native.get() {
             self.contexts.retire(spaces.slots());
         }
     }

@@ -15,6 +15,7 @@ pub mod error_handler;
 pub mod group;
 mod hints;
 pub mod info;
+mod native;
 pub mod operation;
 mod partitioned;
 mod point_to_point;
@@ -26,6 +27,7 @@ pub mod topology;
 pub mod window;
 
 pub use communicator::Communicator;
+pub use native::{Mode, Packing, Unpacking};
 pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, Message, SendMode, Source};
 pub use process::{Process, ThreadLevel};

@@ -343,13 +343,20 @@ impl Process {
 }
 
 #[inline]
-fn transfer(id: engine::RequestId, receives: bool, communicator: &Rc<Communicator>) -> Request {
+pub(crate) fn transfer(
+    id: engine::RequestId,
+    receives: bool,
+    communicator: &Rc<Communicator>,
+) -> Request {
     Request::Transfer(Transfer { id, receives, communicator: Rc::clone(communicator) })
 }
 
 /// What the engine selects by: `None` for no process, `Some(None)` for any.
 #[inline]
-fn checked_source(communicator: &Communicator, source: Source) -> Result<Option<Option<u32>>> {
+pub(crate) fn checked_source(
+    communicator: &Communicator,
+    source: Source,
+) -> Result<Option<Option<u32>>> {
     match source {
         Source::Null => Ok(None),
         Source::Any => Ok(Some(None)),

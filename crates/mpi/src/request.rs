@@ -8,6 +8,7 @@ use memory::Buffer;
 
 use crate::collective::Underway;
 use crate::communicator::Communicator;
+use crate::native::{Packing, Unpacking};
 use crate::partitioned::Partitioned;
 use crate::point_to_point::{Destination, SendMode, Source};
 use crate::process::Process;
@@ -29,6 +30,10 @@ pub enum Request {
     OneSided(Rc<Operation>),
     /// A partitioned operation that was started.
     Partitioned(Rc<Partitioned>),
+    /// A packed message that was ended and is on its way.
+    Packing(Rc<Packing>),
+    /// A packed message that was ended and is still arriving.
+    Unpacking(Rc<Unpacking>),
     /// A persistent operation (sections 3.9, 4.2 and 6.13), active or not.
     Persistent(Box<Persistent>),
 }
@@ -101,6 +106,8 @@ impl Request {
             Request::Collective(operation) => Some(operation.communicator()),
             Request::OneSided(operation) => Some(operation.communicator()),
             Request::Partitioned(operation) => Some(operation.communicator()),
+            Request::Packing(message) => Some(message.communicator()),
+            Request::Unpacking(message) => Some(message.communicator()),
             Request::Persistent(persistent) => Some(&persistent.communicator),
             Request::Done | Request::OfNull => None,
         }
@@ -117,6 +124,8 @@ impl Process {
             Request::Collective(operation) => operation.is_complete(),
             Request::OneSided(operation) => operation.is_complete(self),
             Request::Partitioned(operation) => operation.is_complete(self),
+            Request::Packing(message) => message.is_complete(self),
+            Request::Unpacking(message) => message.is_complete(),
             Request::Persistent(persistent) => {
                 persistent.active.as_ref().is_none_or(|active| self.is_ready(active))
             }
@@ -197,6 +206,17 @@ impl Process {
                 *request = Request::Done;
                 status
             }
+            Request::Packing(message) => {
+                assert!(message.is_complete(self), "the request is complete");
+                *request = Request::Done;
+                Status::EMPTY
+            }
+            Request::Unpacking(message) => {
+                assert!(message.is_complete(), "the request is complete");
+                let status = message.status();
+                *request = Request::Done;
+                status
+            }
             Request::Persistent(persistent) => match persistent.active.take() {
                 None => Status::EMPTY,
                 Some(mut active) => self.take_status(&mut active),
@@ -219,6 +239,8 @@ impl Process {
             Request::Partitioned(operation) => {
                 operation.is_complete(self).then(|| operation.status())
             }
+            Request::Packing(message) => message.is_complete(self).then_some(Status::EMPTY),
+            Request::Unpacking(message) => message.is_complete().then(|| message.status()),
             Request::Persistent(persistent) => match &persistent.active {
                 None => Some(Status::EMPTY),
                 Some(active) => self.status(active),
@@ -232,6 +254,9 @@ impl Process {
             Request::Transfer(transfer) => self.runtime().detach(transfer.id),
             Request::Done | Request::OfNull | Request::Collective(_) | Request::OneSided(_) => {}
             Request::Partitioned(operation) => operation.deactivate(),
+            Request::Packing(message) => message.give_up(self),
+            // It goes on arriving by itself.
+            Request::Unpacking(_) => {}
             Request::Persistent(persistent) => {
                 if let Some(active) = persistent.active {
                     self.free_request(active);
@@ -284,6 +309,10 @@ impl Process {
             }
             Request::Partitioned(_) => {
                 let what = "the request is a partitioned operation, which cannot be cancelled";
+                return Err(Error::new(ErrorClass::Request, what));
+            }
+            Request::Packing(_) | Request::Unpacking(_) => {
+                let what = "the request is a packed message, which cannot be cancelled";
                 return Err(Error::new(ErrorClass::Request, what));
             }
             Request::Persistent(persistent) => match &mut persistent.active {

@@ -85,12 +85,18 @@ impl Runtime {
 
     /// Submits a message to the outbox, which is flushed as far as the rails have room.
     fn submit(&mut self, send: SendCommand) -> RequestId {
+        let request = self.hold(send);
+        self.flush();
+        request
+    }
+
+    /// Submits a message and leaves it in the outbox: it goes with what is sent next to its gate, or
+    /// in the next round of progress.
+    pub fn hold(&mut self, send: SendCommand) -> RequestId {
         if !self.engine.is_connected(send.gate) {
             self.connect(send.gate);
         }
-        let request = self.engine.send(send);
-        self.flush();
-        request
+        self.engine.send(send)
     }
 
     /// Posts a receive.
@@ -214,7 +220,7 @@ impl Runtime {
 
     /// Hands packets to the rails as long as there are any and the rails have room; returns whether
     /// any went.
-    fn flush(&mut self) -> bool {
+    pub fn flush(&mut self) -> bool {
         let mut any = false;
         for _ in 0..self.engine.gates_with_work() {
             let Some(gate) = self.engine.gate_with_work() else { break };

@@ -9,7 +9,7 @@ use engine::ContextSlot;
 /// nobody needs any more.
 ///
 /// A number is used once, so a late message can never meet a communicator made after its own;
-/// a quarter of 2^32 communicators can be created by one process before the numbers end.
+/// an eighth of 2^32 communicators can be created by one process before the numbers end.
 #[derive(Debug)]
 pub struct Contexts {
     world_rank: u32,
@@ -66,7 +66,7 @@ impl Contexts {
 
 impl ContextBlock {
     /// How many names one block has.
-    const SIZE: u32 = 4;
+    const SIZE: u32 = 8;
 
     /// The spaces of all processes together.
     pub(crate) const WORLD: Self = Self { creator: 0, counter: 0 };
@@ -85,7 +85,7 @@ impl ContextBlock {
         if self == Self::EXHAUSTED {
             return Err(Error::new(
                 ErrorClass::NoSpace,
-                "the process with rank 0 in the new communicator has created 2^30 of them already, \
+                "the process with rank 0 in the new communicator has created 2^29 of them already, \
                  the most possible",
             ));
         }
@@ -119,6 +119,9 @@ pub(crate) enum Purpose {
     Collective = 1,
     PartitionedIntroduction = 2,
     PartitionedData = 3,
+    NativeSegments = 4,
+    PackedOpening = 5,
+    PackedData = 6,
 }
 
 /// Counters are multiples of the block's size. 0 is the world's, with process 0 as the creator.
@@ -142,6 +145,9 @@ mod tests {
             Purpose::Collective,
             Purpose::PartitionedIntroduction,
             Purpose::PartitionedData,
+            Purpose::NativeSegments,
+            Purpose::PackedOpening,
+            Purpose::PackedData,
         ];
         let ids = blocks.iter().flat_map(|block| purposes.map(|purpose| block.id(purpose)));
         let distinct: std::collections::HashSet<_> = ids.collect();
@@ -154,7 +160,7 @@ mod tests {
     #[test]
     fn the_end_of_the_numbers_is_an_error() {
         let contexts = Contexts::new(3);
-        contexts.next.set(u32::MAX - 7);
+        contexts.next.set(u32::MAX - 2 * ContextBlock::SIZE + 1);
         assert!(contexts.take().checked().is_ok());
         assert_eq!(contexts.take().checked().unwrap_err().class, ErrorClass::NoSpace);
         assert_eq!(contexts.take(), ContextBlock::EXHAUSTED);

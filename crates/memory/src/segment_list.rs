@@ -1,0 +1,157 @@
+//! The layout of a message that a program lists run by run.
+
+use crate::buffer::{Layout, Segment};
+use crate::copy::Memory;
+
+/// Runs one after the other; there is only ever one such element.
+#[derive(Debug)]
+pub(crate) struct SegmentList {
+    segments: Box<[Segment]>,
+    /// The packed offset at which each begins.
+    starts: Box<[usize]>,
+    size: usize,
+}
+
+impl SegmentList {
+    /// Of runs that are not empty.
+    pub(crate) fn new(segments: impl Iterator<Item = Segment>) -> Self {
+        let segments: Box<[Segment]> = segments.collect();
+        let mut size = 0;
+        let starts = segments.iter().map(|segment| {
+            let start = size;
+            size += segment.length;
+            start
+        });
+        let starts = starts.collect();
+        Self { segments, starts, size }
+    }
+
+    /// Calls `each` with the parts of runs that the packed bytes `offset .. offset + length` are,
+    /// and how many of these bytes come before each, until it returns false.
+    fn visit(&self, offset: usize, length: usize, each: &mut dyn FnMut(Segment, usize) -> bool) {
+        let end = offset.saturating_add(length).min(self.size);
+        let mut at = offset;
+        let mut index = self.starts.partition_point(|start| *start <= offset).saturating_sub(1);
+        while at < end {
+            let (segment, skipped) = (self.segments[index], at - self.starts[index]);
+            let part = Segment {
+                displacement: segment.displacement.wrapping_add_unsigned(skipped),
+                length: (segment.length - skipped).min(end - at),
+            };
+            if !each(part, at - offset) {
+                return;
+            }
+            at += part.length;
+            index += 1;
+        }
+    }
+}
+
+impl Layout for SegmentList {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn bounds(&self, count: usize) -> (isize, isize) {
+        let lows = self.segments.iter().map(|segment| segment.displacement);
+        let highs = self
+            .segments
+            .iter()
+            .map(|segment| segment.displacement.wrapping_add_unsigned(segment.length));
+        match (count, lows.min(), highs.max()) {
+            (1.., Some(low), Some(high)) => (low, high),
+            _ => (0, 0),
+        }
+    }
+
+    fn segment_count(&self, count: usize) -> usize {
+        self.segments.len() * count
+    }
+
+    fn segments(
+        &self,
+        _count: usize,
+        offset: usize,
+        length: usize,
+        each: &mut dyn FnMut(Segment) -> bool,
+    ) {
+        self.visit(offset, length, &mut |segment, _| each(segment));
+    }
+
+    fn pack(&self, memory: &Memory, _count: usize, offset: usize, out: &mut [u8]) {
+        self.visit(offset, out.len(), &mut |segment, before| {
+            memory.read(segment.displacement, &mut out[before..before + segment.length]);
+            true
+        });
+    }
+
+    fn unpack(&self, memory: &Memory, _count: usize, offset: usize, data: &[u8]) {
+        self.visit(offset, data.len(), &mut |segment, before| {
+            memory.write(segment.displacement, &data[before..before + segment.length]);
+            true
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use crate::{Buffer, Scratch};
+
+    /// Runs at places of their own in some memory: where each begins, and its length.
+    fn runs() -> impl Strategy<Value = Vec<(usize, usize)>> {
+        prop::collection::vec(0..40usize, 0..12).prop_map(|lengths| {
+            let mut at = 0;
+            let mut runs: Vec<_> = lengths
+                .into_iter()
+                .map(|length| {
+                    at += length + 3;
+                    (at - length, length)
+                })
+                .collect();
+            // In memory in another order than in the message.
+            runs.reverse();
+            runs
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn gathered_bytes_are_those_of_the_runs(
+            runs in runs(),
+            from in 0..600usize,
+            length in 0..600usize,
+        ) {
+            let mut memory: Vec<u8> = (0..=255).cycle().take(600).collect();
+            let expected: Vec<u8> =
+                runs.iter().flat_map(|&(at, length)| memory[at..at + length].to_vec()).collect();
+            let base = memory.as_mut_ptr();
+            let pieces: Vec<_> =
+                runs.iter().map(|&(at, length)| (base.wrapping_add(at), length)).collect();
+            // SAFETY: the runs lie in `memory`, which nobody else uses meanwhile.
+            let gathered = unsafe { Buffer::gathered(&pieces) };
+            prop_assert_eq!(gathered.len(), expected.len());
+            let from = from.min(expected.len());
+            let length = length.min(expected.len() - from);
+            let mut read = vec![0; length];
+            gathered.read(from, &mut read);
+            prop_assert_eq!(&read, &expected[from..from + length]);
+
+            let turned: Vec<u8> = expected.iter().map(|byte| !byte).collect();
+            gathered.write(from, &turned[from..from + length]);
+            let copy = Buffer::of_scratch(&Arc::new(Scratch::zeroed(600)), 0, 600);
+            gathered.copy_range(from, &copy, 0, length);
+            copy.read(0, &mut read);
+            prop_assert_eq!(&read, &turned[from..from + length]);
+            let mut covered = 0;
+            gathered.runs(from, length, &mut |_, length| {
+                covered += length;
+                length > 0
+            });
+            prop_assert_eq!(covered, length);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+/* The native interface of Combray, beside MPI in the same library (libmpi_abi.so.1).
+ *
+ * Packed messages are built segment by segment and taken apart the same way, so that a receiver can
+ * look at the beginning of a message before it knows where the rest shall go. The library gathers
+ * short segments into few packets and moves long ones straight between the memories of the two
+ * programs. Beside them stand tagged messages made of several segments.
+ * The guide with examples is share/doc/combray/packed-messages.md.
+ *
+ * Common to all functions:
+ * - They may be called between MPI_Init and MPI_Finalize (or while a session is open), from those
+ *   threads that the level of thread support allows. combray_error_string may be called at any time.
+ * - Communicators, requests, statuses and error codes are those of MPI. The result is MPI_SUCCESS or
+ *   an error code; MPI_Error_class tells its class, and combray_error_string what was wrong with
+ *   which argument. No error handler is called, and no call ends the program. Errors that come out
+ *   in MPI_Wait and its like follow the rules of MPI: they go to the communicator's error handler.
+ * - A call that fails because of its arguments has done nothing.
+ * - Messages of this interface never meet those that the program sends with MPI, nor do packed
+ *   messages meet those of combray_isend, also in the same communicator with the same tag.
+ * - Tags are 0 to INT_MAX. MPI_PROC_NULL is allowed as source and destination: nothing is
+ *   transferred.
+ * - Ranks are those of the communicator; in an intercommunicator, of its other group.
+ */
+#ifndef COMBRAY_H
+#define COMBRAY_H
+
+#include <mpi.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A packed message that is open: from combray_begin to combray_end, or from combray_begin_unpack to
+ * combray_end_unpack or combray_withdraw. Any number may be open at once, also with one tag between
+ * the same two processes. */
+typedef struct combray_message_s *combray_message;
+
+/* No message; what a variable holds after its message was ended. */
+#define COMBRAY_MESSAGE_NULL ((combray_message)0)
+
+/* What a receiver may rely on. Both sides name a mode for each segment; the sender's tells the
+ * library what will be needed early, the receiver's when the call returns. They may differ. */
+enum {
+    /* The data is there when combray_unpack returns, such as a length that is needed to allocate. */
+    COMBRAY_EXPRESS = 1,
+    /* The data is there when the message has ended, so that the library may gather and overlap. */
+    COMBRAY_CHEAPER = 2
+};
+
+/* Begins a packed message to the process `destination` of `communicator`.
+ *
+ * Messages from one process with one tag in one communicator are received in the order in which they
+ * were begun, whenever they end. Nothing of a message is promised to arrive before it ends.
+ *
+ * Errors: MPI_ERR_COMM, MPI_ERR_RANK, MPI_ERR_TAG; MPI_ERR_ARG for a null pointer; MPI_ERR_OTHER
+ * before MPI_Init and after MPI_Finalize (so for all functions). */
+int combray_begin(MPI_Comm communicator, int destination, int tag, combray_message *message);
+
+/* Adds a segment of `bytes` bytes at `address` to a message that is sent. The memory must stay as it
+ * is until the message has ended: until combray_end returns without a request, or its request is
+ * complete. A segment may have 0 bytes; then `address` does not matter.
+ *
+ * `mode` is COMBRAY_EXPRESS for what the receiver needs to go on, else COMBRAY_CHEAPER.
+ *
+ * Errors: MPI_ERR_REQUEST if the message is not open or is one that is received; MPI_ERR_BUFFER for
+ * a null pointer; MPI_ERR_COUNT if `bytes` exceeds PTRDIFF_MAX; MPI_ERR_ARG for another mode. */
+int combray_pack(combray_message message, const void *address, size_t bytes, int mode);
+
+/* Ends a message that is sent. Without a request (NULL) it returns when the memory of the segments
+ * is free again, which may be before the receiver has them; as MPI_Send does, it may wait for the
+ * receiver. With one it returns at once, and `request` is complete when that is so: it is for
+ * MPI_Wait, MPI_Test, MPI_Waitall and all the others, together with requests of MPI.
+ * MPI_Request_free is allowed, MPI_Cancel is not (MPI_ERR_REQUEST). `*message` becomes
+ * COMBRAY_MESSAGE_NULL.
+ *
+ * Errors: MPI_ERR_REQUEST if the message is not open or is one that is received; MPI_ERR_ARG if
+ * `message` is a null pointer. */
+int combray_end(combray_message *message, MPI_Request *request);
+
+/* Begins to receive a packed message from the process `source` of `communicator`, or from any with
+ * MPI_ANY_SOURCE, with `tag`, or any tag with MPI_ANY_TAG. It does not wait for the message. Messages
+ * that several open calls could receive are theirs in the order of these calls.
+ *
+ * Errors: MPI_ERR_COMM, MPI_ERR_RANK, MPI_ERR_TAG; MPI_ERR_ARG for a null pointer. */
+int combray_begin_unpack(MPI_Comm communicator, int source, int tag, combray_message *message);
+
+/* Receives the next segment, of exactly `bytes` bytes, to `address`. With COMBRAY_EXPRESS the call
+ * waits, and the data is there when it returns; earlier segments may still be missing. With
+ * COMBRAY_CHEAPER it does not wait, and the memory belongs to the message until that has ended.
+ *
+ * Errors: MPI_ERR_TRUNCATE if the segment was packed with another size, or the message has no more
+ * segments: then the memory is not touched, and the message can be unpacked further. For a cheaper
+ * segment this may come out later: then combray_end_unpack, or the status of its request, tells it.
+ * Else as for combray_pack. */
+int combray_unpack(combray_message message, void *address, size_t bytes, int mode);
+
+/* Ends a message that is received. Without a request (NULL) it waits until all segments are there,
+ * and writes `status`: source, tag, and the sum of the segments in bytes (MPI_Get_count with
+ * MPI_BYTE). With one it returns at once, all is there when `request` is complete, and the status is
+ * that of the request; `status` is not written. Either may be as in combray_end, and `status` may be
+ * MPI_STATUS_IGNORE. `*message` becomes COMBRAY_MESSAGE_NULL, also when an error of a segment is
+ * told.
+ *
+ * Errors: MPI_ERR_TRUNCATE if not all segments of the message were unpacked, or another size was
+ * unpacked than packed; MPI_ERR_REQUEST if the message is not open or is one that is sent;
+ * MPI_ERR_ARG if `message` is a null pointer. */
+int combray_end_unpack(combray_message *message, MPI_Request *request, MPI_Status *status);
+
+/* Waits until a message that is received has begun to arrive, and writes `status`: source and tag. Its
+ * length is not known yet and told as 0 bytes. Useful after MPI_ANY_SOURCE.
+ *
+ * Errors: MPI_ERR_REQUEST if the message is not open or is one that is sent. */
+int combray_await(combray_message message, MPI_Status *status);
+
+/* The same without waiting: `*flag` becomes 1 and `status` is written if the message has begun to
+ * arrive, else `*flag` becomes 0.
+ *
+ * Errors: as for combray_await; MPI_ERR_ARG if `flag` is a null pointer. */
+int combray_arrived(combray_message message, int *flag, MPI_Status *status);
+
+/* Gives up a message that is received and has not begun to arrive, as a server does that ends.
+ * `*message` becomes COMBRAY_MESSAGE_NULL.
+ *
+ * Errors: MPI_ERR_REQUEST if it has begun to arrive (it stays open and must be ended), is not open, or
+ * is one that is sent. */
+int combray_withdraw(combray_message *message);
+
+/* A run of memory. */
+typedef struct {
+    void *address;
+    size_t bytes;
+} combray_segment;
+
+/* Begins to send one message that has the bytes of `count` segments, one after the other. The list may
+ * be changed when the call returns, the memory of the segments when `request` is complete. A segment
+ * may have 0 bytes; then its address does not matter.
+ *
+ * Errors: MPI_ERR_COMM, MPI_ERR_RANK, MPI_ERR_TAG; MPI_ERR_COUNT if `count` is negative or the sizes
+ * exceed PTRDIFF_MAX; MPI_ERR_BUFFER if a segment is a null pointer; MPI_ERR_ARG for other null
+ * pointers. */
+int combray_isend(MPI_Comm communicator, int destination, int tag,
+                  const combray_segment *segments, int count, MPI_Request *request);
+
+/* Begins to receive such a message into `count` segments, which are filled one after the other; they
+ * need not be as those of the sender. `source` may be MPI_ANY_SOURCE, `tag` may be MPI_ANY_TAG. The
+ * status of the request tells source, tag and bytes; it tells MPI_ERR_TRUNCATE if the message was
+ * longer than all segments together, which then have its beginning.
+ *
+ * Errors: as for combray_isend. */
+int combray_irecv(MPI_Comm communicator, int source, int tag,
+                  const combray_segment *segments, int count, MPI_Request *request);
+
+/* Writes what an error code means to `buffer`, which has `size` bytes: at most `size` - 1 characters
+ * and a zero byte. MPI_MAX_ERROR_STRING bytes are always enough. The text of a code names the call,
+ * the argument and its value; the last 256 texts are kept.
+ *
+ * Errors: MPI_ERR_ARG if `code` is no error code or `buffer` is a null pointer. */
+int combray_error_string(int code, char *buffer, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

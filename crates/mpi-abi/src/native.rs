@@ -1,0 +1,346 @@
+//! The native interface (`include/combray.h`): packed messages, and tagged messages of several
+//! segments, beside MPI in the same process. Its errors are the codes of MPI and go to no error
+//! handler.
+
+mod entries;
+
+use std::ffi::{c_char, c_int, c_void};
+use std::rc::Rc;
+
+use base::ErrorClass;
+use memory::Buffer;
+use mpi::{Mode, Packing, Unpacking};
+
+use crate::arguments::{KnownCommunicator, Out, OutStatus, invalid, null};
+use crate::c::{self, Comm, Request};
+use crate::calls::requests::{Pending, PendingRequest};
+use crate::calls::statuses::{report_status, to_c};
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+use crate::report::{Blamed, text_of};
+
+/// What a handle of a packed message names.
+#[derive(Clone, Debug)]
+pub enum PackedMessage {
+    /// One that is being sent, and the communicator that it is sent in.
+    Packing(Rc<Packing>, Comm),
+    /// One that is being received.
+    Unpacking(Rc<Unpacking>, Comm),
+}
+
+/// `combray_segment`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Segment {
+    address: *mut c_void,
+    bytes: usize,
+}
+
+/// `COMBRAY_EXPRESS` and `COMBRAY_CHEAPER`.
+const EXPRESS: c_int = 1;
+const CHEAPER: c_int = 2;
+
+/// The handle of no packed message.
+const MESSAGE_NULL: c::PackedMessage = c::PackedMessage(0);
+
+fn begin(
+    call: &Call,
+    communicator: KnownCommunicator,
+    destination: c_int,
+    tag: c_int,
+    message: Out<c::PackedMessage>,
+) -> Outcome<()> {
+    let destination = call.destination(2, destination, &communicator)?;
+    let tag = call.send_tag(3, tag)?;
+    let packing = call.library.process.begin_packing(&communicator, destination, tag)?;
+    let begun = PackedMessage::Packing(packing, communicator.handle);
+    message.set(call.library.packed_messages.insert(begun));
+    Ok(())
+}
+
+/// Adds the segment at the second and third argument.
+///
+/// # Safety
+/// The program vouches for the memory until the message has ended.
+unsafe fn pack(
+    call: &Call,
+    message: c::PackedMessage,
+    address: *const c_void,
+    bytes: usize,
+    mode: c_int,
+) -> Outcome<()> {
+    let (packing, _) = packing(call, message)?;
+    let mode = checked_mode(mode)?;
+    // SAFETY: passed on to the caller.
+    let segment = unsafe { segment_at(2, address.cast_mut(), bytes) }?;
+    packing.pack(&call.library.process, segment, mode);
+    Ok(())
+}
+
+fn end(call: &Call, message: Out<c::PackedMessage>, request: Option<Out<Request>>) -> Outcome<()> {
+    let handle = message.value();
+    let (packing, communicator) = packing(call, handle)?;
+    call.library.packed_messages.remove(handle);
+    message.set(MESSAGE_NULL);
+    let process = &call.library.process;
+    let mut work = packing.end(process);
+    match request {
+        Some(request) => hand_out(call, communicator, work, request),
+        None => {
+            process.wait(&mut work);
+        }
+    }
+    Ok(())
+}
+
+fn begin_unpack(
+    call: &Call,
+    communicator: KnownCommunicator,
+    source: c_int,
+    tag: c_int,
+    message: Out<c::PackedMessage>,
+) -> Outcome<()> {
+    let source = call.source(2, source, &communicator)?;
+    let tag = call.receive_tag(3, tag)?;
+    let unpacking = call.library.process.begin_unpacking(&communicator, source, tag)?;
+    let begun = PackedMessage::Unpacking(unpacking, communicator.handle);
+    message.set(call.library.packed_messages.insert(begun));
+    Ok(())
+}
+
+/// Receives the next segment, to the second and third argument.
+///
+/// # Safety
+/// The program vouches for the memory until the message has ended.
+unsafe fn unpack(
+    call: &Call,
+    message: c::PackedMessage,
+    address: *mut c_void,
+    bytes: usize,
+    mode: c_int,
+) -> Outcome<()> {
+    let (unpacking, _) = unpacking(call, message)?;
+    let mode = checked_mode(mode)?;
+    // SAFETY: passed on to the caller.
+    let segment = unsafe { segment_at(2, address, bytes) }?;
+    Ok(unpacking.unpack(&call.library.process, segment, mode)?)
+}
+
+fn end_unpack(
+    call: &Call,
+    message: Out<c::PackedMessage>,
+    request: Option<Out<Request>>,
+    status: OutStatus,
+) -> Outcome<()> {
+    let handle = message.value();
+    let (unpacking, communicator) = unpacking(call, handle)?;
+    call.library.packed_messages.remove(handle);
+    message.set(MESSAGE_NULL);
+    let process = &call.library.process;
+    match request {
+        Some(request) => {
+            let work = unpacking.end(process);
+            hand_out(call, communicator, work, request);
+            Ok(())
+        }
+        None => report_status(unpacking.finish(process), status),
+    }
+}
+
+fn await_message(call: &Call, message: c::PackedMessage, status: OutStatus) -> Outcome<()> {
+    let (unpacking, _) = unpacking(call, message)?;
+    status.set(to_c(&unpacking.await_arrival(&call.library.process)));
+    Ok(())
+}
+
+fn arrived(
+    call: &Call,
+    message: c::PackedMessage,
+    flag: Out<c_int>,
+    status: OutStatus,
+) -> Outcome<()> {
+    let (unpacking, _) = unpacking(call, message)?;
+    let arrival = unpacking.arrival(&call.library.process);
+    flag.set_flag(arrival.is_some());
+    if let Some(arrival) = arrival {
+        status.set(to_c(&arrival));
+    }
+    Ok(())
+}
+
+fn withdraw(call: &Call, message: Out<c::PackedMessage>) -> Outcome<()> {
+    let handle = message.value();
+    let (unpacking, _) = unpacking(call, handle)?;
+    if !unpacking.withdraw(&call.library.process) {
+        let detail = "has begun to arrive: unpack it and end it with combray_end_unpack";
+        return Err(Failure::argument(1, ErrorClass::Request, detail));
+    }
+    call.library.packed_messages.remove(handle);
+    message.set(MESSAGE_NULL);
+    Ok(())
+}
+
+fn isend(
+    call: &Call,
+    communicator: KnownCommunicator,
+    destination: c_int,
+    tag: c_int,
+    data: Buffer,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let destination = call.destination(2, destination, &communicator)?;
+    let tag = call.send_tag(3, tag)?;
+    let process = &call.library.process;
+    let work = process.isend_segments(&communicator, destination, tag, data)?;
+    hand_out(call, communicator.handle, work, request);
+    Ok(())
+}
+
+fn irecv(
+    call: &Call,
+    communicator: KnownCommunicator,
+    source: c_int,
+    tag: c_int,
+    data: Buffer,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let source = call.source(2, source, &communicator)?;
+    let tag = call.receive_tag(3, tag)?;
+    let process = &call.library.process;
+    let work = process.ireceive_segments(&communicator, source, tag, data)?;
+    hand_out(call, communicator.handle, work, request);
+    Ok(())
+}
+
+/// Writes the text of a code.
+///
+/// # Safety
+/// Unless null, `buffer` has room for `size` bytes.
+unsafe fn error_string(call: &Call, code: c_int, buffer: *mut c_char, size: usize) -> Outcome<()> {
+    // SAFETY: passed on to the caller.
+    let place = unsafe { call.out_text(2, buffer) }?;
+    let text = text_of(call.library, code).ok_or_else(|| {
+        Failure::argument(1, ErrorClass::Arg, format!("is {code}, which is no error code"))
+    })?;
+    // SAFETY: as above.
+    unsafe { place.write(&text, size) };
+    Ok(())
+}
+
+/// The request of an operation that may be underway, for the program.
+fn hand_out(call: &Call, communicator: Comm, work: mpi::Request, request: Out<Request>) {
+    let blamed = Blamed::Communicator(communicator);
+    let pending = PendingRequest { blamed, work: Pending::One(work) };
+    request.set(call.library.requests.insert(pending));
+}
+
+/// The message of a handle that sends.
+fn packing(call: &Call, handle: c::PackedMessage) -> Outcome<(Rc<Packing>, Comm)> {
+    match call.library.packed_messages.get(handle) {
+        Some(PackedMessage::Packing(packing, communicator)) => Ok((packing, communicator)),
+        Some(PackedMessage::Unpacking(..)) => {
+            let detail = "is a message that is received (of combray_begin_unpack): use \
+                          combray_unpack and combray_end_unpack";
+            Err(Failure::argument(1, ErrorClass::Request, detail))
+        }
+        None => Err(unknown(handle)),
+    }
+}
+
+/// The message of a handle that receives.
+fn unpacking(call: &Call, handle: c::PackedMessage) -> Outcome<(Rc<Unpacking>, Comm)> {
+    match call.library.packed_messages.get(handle) {
+        Some(PackedMessage::Unpacking(unpacking, communicator)) => Ok((unpacking, communicator)),
+        Some(PackedMessage::Packing(..)) => {
+            let detail = "is a message that is sent (of combray_begin): use combray_pack and \
+                          combray_end";
+            Err(Failure::argument(1, ErrorClass::Request, detail))
+        }
+        None => Err(unknown(handle)),
+    }
+}
+
+fn unknown(handle: c::PackedMessage) -> Failure {
+    if handle == MESSAGE_NULL {
+        let detail = "is COMBRAY_MESSAGE_NULL: the message was ended before, or never begun";
+        return Failure::argument(1, ErrorClass::Request, detail);
+    }
+    invalid(1, handle)
+}
+
+fn checked_mode(mode: c_int) -> Outcome<Mode> {
+    match mode {
+        EXPRESS => Ok(Mode::Express),
+        CHEAPER => Ok(Mode::Cheaper),
+        _ => {
+            let detail = format!("is {mode}, but must be COMBRAY_EXPRESS or COMBRAY_CHEAPER");
+            Err(Failure::argument(4, ErrorClass::Arg, detail))
+        }
+    }
+}
+
+/// The bytes at the arguments at `position` and behind it.
+///
+/// # Safety
+/// The program vouches for the memory as long as the buffer is used.
+unsafe fn segment_at(position: usize, address: *mut c_void, bytes: usize) -> Outcome<Buffer> {
+    check_bytes(position + 1, bytes)?;
+    if bytes == 0 {
+        return Ok(Buffer::empty());
+    }
+    if address.is_null() {
+        let detail = format!("is a null pointer, but the segment has {bytes} bytes");
+        return Err(Failure::argument(position, ErrorClass::Buffer, detail));
+    }
+    // SAFETY: passed on to the caller.
+    Ok(unsafe { Buffer::contiguous(address.cast(), bytes) })
+}
+
+fn check_bytes(position: usize, bytes: usize) -> Outcome<()> {
+    if bytes <= isize::MAX as usize {
+        return Ok(());
+    }
+    let detail = format!(
+        "is {bytes}, more than memory can have; as a signed number it is {}",
+        bytes.cast_signed()
+    );
+    Err(Failure::argument(position, ErrorClass::Count, detail))
+}
+
+/// The bytes of the segments at the fourth and fifth argument.
+///
+/// # Safety
+/// The program vouches for the list during the call, and for the memory of its segments as long as
+/// the buffer is used.
+unsafe fn gathered(call: &Call, segments: *const Segment, count: c_int) -> Outcome<Buffer> {
+    const LIST: usize = 4;
+    let count = call.count(LIST + 1, count.into())?;
+    if count == 0 {
+        return Ok(Buffer::empty());
+    }
+    if segments.is_null() {
+        return Err(null(LIST));
+    }
+    // SAFETY: the caller vouches for so many segments.
+    let listed = unsafe { std::slice::from_raw_parts(segments, count) };
+    let mut runs = Vec::with_capacity(count);
+    let mut total = 0_usize;
+    for (index, segment) in listed.iter().enumerate() {
+        let Segment { address, bytes } = *segment;
+        total = total.saturating_add(bytes);
+        if total > isize::MAX as usize {
+            let detail = format!(
+                "has {bytes} bytes in segment {index}, which in all is more than memory can have"
+            );
+            return Err(Failure::argument(LIST, ErrorClass::Count, detail));
+        }
+        if address.is_null() && bytes > 0 {
+            let detail =
+                format!("has a null pointer in segment {index}, whose length is {bytes} bytes");
+            return Err(Failure::argument(LIST, ErrorClass::Buffer, detail));
+        }
+        runs.push((address.cast(), bytes));
+    }
+    // SAFETY: passed on to the caller.
+    Ok(unsafe { Buffer::gathered(&runs) })
+}

@@ -1,0 +1,139 @@
+//! Messages of the native interface (`combray.h`): packed messages, and tagged messages made of
+//! several segments. They have message spaces of their own in the program's communicators.
+//!
+//! A packed message goes as *pieces*: short segments are copied into the current piece, and long
+//! ones stand in it by their length and go as messages of their own, straight from the program's
+//! memory. What waits in the outbox is not handed to a rail before the message ends or much waits,
+//! so that a message of short segments is one piece in one packet. The first piece has the program's
+//! tag and is what a receiver is matched with; it tells under which two tags of a space for data
+//! the rest comes: further pieces under one, long segments under the next.
+
+mod packing;
+mod piece;
+mod unpacking;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use base::Result;
+use engine::{ContextSlot, Receive, Send};
+use memory::{Buffer, Scratch};
+
+use crate::communicator::{Communicator, Purpose};
+use crate::point_to_point::{Destination, Source, checked_source, transfer};
+use crate::process::Process;
+use crate::request::Request;
+
+pub use packing::Packing;
+pub use unpacking::Unpacking;
+
+/// What a receiver may rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The data is there when it has been unpacked.
+    Express,
+    /// The data is there when the message has ended.
+    Cheaper,
+}
+
+/// The message spaces of a communicator for the native interface, opened when it is first used.
+#[derive(Debug)]
+pub(crate) struct NativeSpaces {
+    /// For messages of segments, with the tags of the program.
+    segments: ContextSlot,
+    /// For the first pieces of packed messages, with the tags of the program.
+    openings: ContextSlot,
+    /// For the rest of packed messages, with tags that the sender reserved.
+    data: ContextSlot,
+    next_tag: Cell<i32>,
+    /// Messages that were begun and of which nothing has gone, by receiver and tag.
+    unopened: RefCell<BTreeMap<(u32, i32), Weak<Packing>>>,
+    /// Memory for pieces, to be used again.
+    spare: RefCell<Vec<Arc<Scratch>>>,
+}
+
+/// How many unused pieces are kept.
+const SPARE_MAX: usize = 16;
+
+impl NativeSpaces {
+    /// The spaces, to be closed.
+    pub(crate) fn slots(&self) -> [ContextSlot; 3] {
+        [self.segments, self.openings, self.data]
+    }
+
+    /// The first of two consecutive tags for data. They are used again after 2^30 messages.
+    fn reserve_tags(&self) -> i32 {
+        let first = self.next_tag.get();
+        self.next_tag.set(if first < i32::MAX - 3 { first + 2 } else { 0 });
+        first
+    }
+
+    /// Memory for a piece.
+    fn take_memory(&self) -> Arc<Scratch> {
+        let spare = self.spare.borrow_mut().pop();
+        spare.unwrap_or_else(|| Arc::new(Scratch::zeroed(piece::PIECE_BYTES)))
+    }
+
+    /// Takes the memory of a piece back, if nobody uses it any more.
+    fn give_back(&self, mut memory: Arc<Scratch>) {
+        let mut spare = self.spare.borrow_mut();
+        if spare.len() < SPARE_MAX && Arc::get_mut(&mut memory).is_some() {
+            spare.push(memory);
+        }
+    }
+}
+
+impl Process {
+    /// Begins to send the bytes of a buffer in the space for messages of segments.
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process.
+    pub fn isend_segments(
+        &self,
+        communicator: &Rc<Communicator>,
+        destination: Destination,
+        tag: i32,
+        buffer: Buffer,
+    ) -> Result<Request> {
+        let Destination::Rank(peer) = destination else { return Ok(Request::Done) };
+        let gate = communicator.checked_gate(peer)?;
+        let context = self.native_spaces(communicator).segments;
+        let send = Send { gate, peer, context, tag, synchronous: false, buffer };
+        Ok(match self.runtime().send(send) {
+            None => Request::Done,
+            Some(id) => transfer(id, false, communicator),
+        })
+    }
+
+    /// Begins to receive such a message; no tag: any.
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process.
+    pub fn ireceive_segments(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Source,
+        tag: Option<i32>,
+        buffer: Buffer,
+    ) -> Result<Request> {
+        let Some(source) = checked_source(communicator, source)? else {
+            return Ok(Request::OfNull);
+        };
+        let context = self.native_spaces(communicator).segments;
+        let id = self.runtime().receive(Receive { context, source, tag, buffer });
+        Ok(transfer(id, true, communicator))
+    }
+
+    fn native_spaces<'a>(&self, communicator: &'a Communicator) -> &'a NativeSpaces {
+        communicator.native_spaces(|block, rank| NativeSpaces {
+            segments: self.open_context(block.id(Purpose::NativeSegments), rank),
+            openings: self.open_context(block.id(Purpose::PackedOpening), rank),
+            data: self.open_context(block.id(Purpose::PackedData), rank),
+            next_tag: Cell::new(0),
+            unopened: RefCell::default(),
+            spare: RefCell::default(),
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! The sender's side of packed messages.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::{GateId, Result};
+use engine::{ContextSlot, RequestId, Send};
+use memory::Buffer;
+
+use super::piece::{Writer, goes_inside};
+use super::{Mode, NativeSpaces};
+use crate::communicator::Communicator;
+use crate::point_to_point::Destination;
+use crate::process::Process;
+use crate::request::Request;
+
+/// A packed message that is being sent.
+#[derive(Debug)]
+pub struct Packing {
+    communicator: Rc<Communicator>,
+    /// None: it goes to no process.
+    target: Option<Target>,
+    tag: i32,
+    first_tag: i32,
+    state: RefCell<State>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    gate: GateId,
+    rank: u32,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    piece: Option<Writer>,
+    /// Whether a piece has been submitted.
+    opened: bool,
+    /// Bytes in the outbox since it was last flushed.
+    held: usize,
+    /// Sends that are not known to be complete.
+    pending: Vec<RequestId>,
+}
+
+/// So many bytes are not held back in the outbox, but begin to go: they take a rail longer than a
+/// packet more costs it.
+const HELD_BYTES_MAX: usize = 64 << 10;
+
+impl Process {
+    /// Begins a packed message.
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process.
+    pub fn begin_packing(
+        &self,
+        communicator: &Rc<Communicator>,
+        destination: Destination,
+        tag: i32,
+    ) -> Result<Rc<Packing>> {
+        let target = match destination {
+            Destination::Null => None,
+            Destination::Rank(rank) => {
+                Some(Target { gate: communicator.checked_gate(rank)?, rank })
+            }
+        };
+        let spaces = self.native_spaces(communicator);
+        let message = Rc::new(Packing {
+            communicator: Rc::clone(communicator),
+            target,
+            tag,
+            first_tag: spaces.reserve_tags(),
+            state: RefCell::default(),
+        });
+        if let Some(Target { rank, .. }) = target {
+            let mut unopened = spaces.unopened.borrow_mut();
+            let earlier = unopened.insert((rank, tag), Rc::downgrade(&message));
+            drop(unopened);
+            // Messages with one tag are received in the order in which they were begun: what was
+            // begun before must be known to the receiver before this one can be.
+            if let Some(earlier) = earlier.and_then(|earlier| earlier.upgrade()) {
+                earlier.submit_piece(self, spaces);
+            }
+        }
+        Ok(message)
+    }
+}
+
+impl Packing {
+    pub(crate) fn communicator(&self) -> &Rc<Communicator> {
+        &self.communicator
+    }
+
+    /// Adds a segment. Its memory stays as it is until the message has ended.
+    pub fn pack(&self, process: &Process, segment: Buffer, mode: Mode) {
+        let Some(target) = self.target else { return };
+        let spaces = process.native_spaces(&self.communicator);
+        let bytes = segment.len();
+        let inside = goes_inside(bytes, mode);
+        let is_full = {
+            let state = self.state.borrow();
+            let room = if inside { bytes } else { 0 };
+            state.held >= HELD_BYTES_MAX
+                || state.piece.as_ref().is_some_and(|piece| !piece.has_room(room))
+        };
+        if is_full {
+            self.submit_piece(process, spaces);
+            self.state.borrow_mut().held = 0;
+            process.runtime().flush();
+        }
+        let mut state = self.state.borrow_mut();
+        let new_piece = || Writer::new(spaces.take_memory(), self.first_tag);
+        let piece = state.piece.get_or_insert_with(new_piece);
+        if inside {
+            piece.put_inside(&segment);
+            return;
+        }
+        piece.put_apart(bytes);
+        let send = message(target, spaces.data, self.first_tag + 1, segment);
+        let id = process.runtime().hold(send);
+        state.pending.push(id);
+        state.held += bytes;
+    }
+
+    /// Ends the message: the request is complete when the memory of its segments is free again.
+    pub fn end(self: &Rc<Self>, process: &Process) -> Request {
+        let Some(target) = self.target else { return Request::Done };
+        let spaces = process.native_spaces(&self.communicator);
+        let mut state = self.state.borrow_mut();
+        let piece = state.piece.take();
+        let piece = piece.unwrap_or_else(|| Writer::new(spaces.take_memory(), self.first_tag));
+        let (context, tag) = self.mark_opened(spaces, &mut state, target);
+        let (data, memory) = piece.close(true);
+        let id = process.runtime().send(message(target, context, tag, data));
+        match id {
+            // The memory is the piece's own, so nobody waits for it.
+            Some(id) => process.runtime().detach(id),
+            None => spaces.give_back(memory),
+        }
+        if state.pending.is_empty() { Request::Done } else { Request::Packing(Rc::clone(self)) }
+    }
+
+    /// Whether all has gone; makes no progress.
+    pub(crate) fn is_complete(&self, process: &Process) -> bool {
+        let mut state = self.state.borrow_mut();
+        while let Some(last) = state.pending.last() {
+            if process.runtime().take(*last).is_none() {
+                return false;
+            }
+            state.pending.pop();
+        }
+        true
+    }
+
+    /// The program has no more use for it: it goes as it would have.
+    pub(crate) fn give_up(&self, process: &Process) {
+        for id in self.state.borrow_mut().pending.drain(..) {
+            process.runtime().detach(id);
+        }
+    }
+
+    /// Submits what there is; more follows.
+    fn submit_piece(&self, process: &Process, spaces: &NativeSpaces) {
+        let Some(target) = self.target else { return };
+        let mut state = self.state.borrow_mut();
+        let piece = state.piece.take();
+        let piece = piece.unwrap_or_else(|| Writer::new(spaces.take_memory(), self.first_tag));
+        let (context, tag) = self.mark_opened(spaces, &mut state, target);
+        let (data, _) = piece.close(false);
+        let mut runtime = process.runtime();
+        let id = runtime.hold(message(target, context, tag, data));
+        runtime.detach(id);
+    }
+
+    /// In which space and with which tag the next piece goes.
+    fn mark_opened(
+        &self,
+        spaces: &NativeSpaces,
+        state: &mut State,
+        target: Target,
+    ) -> (ContextSlot, i32) {
+        if std::mem::replace(&mut state.opened, true) {
+            return (spaces.data, self.first_tag);
+        }
+        let mut unopened = spaces.unopened.borrow_mut();
+        let key = (target.rank, self.tag);
+        // A later message with this tag may have taken the place.
+        if unopened.get(&key).is_some_and(|other| std::ptr::eq(other.as_ptr(), self)) {
+            unopened.remove(&key);
+        }
+        (spaces.openings, self.tag)
+    }
+}
+
+fn message(target: Target, context: ContextSlot, tag: i32, buffer: Buffer) -> Send {
+    let Target { gate, rank: peer } = target;
+    Send { gate, peer, context, tag, synchronous: false, buffer }
+}

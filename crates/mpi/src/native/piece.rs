@@ -1,0 +1,270 @@
+//! Pieces: what goes at once of a packed message.
+//!
+//! A piece is the first of the two tags for data (4 bytes), then entries. An entry is a word of 4
+//! bytes whose two low bits tell its kind, and the others the length of a short segment, whose data
+//! follows; a long segment's length follows in 8 bytes. The last entry tells whether another piece
+//! follows or the message ends. All numbers are little-endian.
+
+use std::sync::Arc;
+
+use base::{Error, ErrorClass, Result};
+use memory::{Buffer, Scratch};
+
+use super::Mode;
+
+/// The most that a piece has, in bytes: what every rail takes without asking the receiver.
+pub(super) const PIECE_BYTES: usize = 8 << 10;
+
+/// Longer cheaper segments go by themselves, in bytes: up to here, to copy them twice more costs
+/// less than a message of their own.
+const CHEAPER_INSIDE_MAX: usize = 4 << 10;
+
+/// The same for express segments, which are better in the piece that tells of them: what fits.
+const EXPRESS_INSIDE_MAX: usize = PIECE_BYTES - HEADER_BYTES - 2 * WORD_BYTES;
+
+const HEADER_BYTES: usize = 4;
+const WORD_BYTES: usize = 4;
+const LENGTH_BYTES: usize = 8;
+
+const INSIDE: u32 = 0;
+const APART: u32 = 1;
+const MORE: u32 = 2;
+const END: u32 = 3;
+const KIND_BITS: u32 = 2;
+
+/// Whether a segment is copied into a piece.
+pub(super) fn goes_inside(bytes: usize, mode: Mode) -> bool {
+    let most = match mode {
+        Mode::Express => EXPRESS_INSIDE_MAX,
+        Mode::Cheaper => CHEAPER_INSIDE_MAX,
+    };
+    bytes <= most
+}
+
+/// A piece that is being filled.
+#[derive(Debug)]
+pub(super) struct Writer {
+    memory: Arc<Scratch>,
+    buffer: Buffer,
+    used: usize,
+}
+
+impl Writer {
+    /// The piece of a message whose further data comes with `first_tag` and the next tag.
+    pub(super) fn new(memory: Arc<Scratch>, first_tag: i32) -> Self {
+        let buffer = Buffer::of_scratch(&memory, 0, PIECE_BYTES);
+        buffer.write(0, &first_tag.to_le_bytes());
+        Self { memory, buffer, used: HEADER_BYTES }
+    }
+
+    /// Whether there is room for the entry of a segment with so many bytes inside (none for one that
+    /// goes apart), and for the last entry.
+    pub(super) fn has_room(&self, inside: usize) -> bool {
+        self.used + WORD_BYTES + inside.max(LENGTH_BYTES) + WORD_BYTES <= PIECE_BYTES
+            || self.used == HEADER_BYTES
+    }
+
+    /// Adds a segment with its data.
+    pub(super) fn put_inside(&mut self, data: &Buffer) {
+        self.put_word(INSIDE | (data.len() as u32) << KIND_BITS);
+        data.copy_range(0, &self.buffer, self.used, data.len());
+        self.used += data.len();
+    }
+
+    /// Adds the length of a segment that goes by itself.
+    pub(super) fn put_apart(&mut self, bytes: usize) {
+        self.put_word(APART);
+        self.buffer.write(self.used, &(bytes as u64).to_le_bytes());
+        self.used += LENGTH_BYTES;
+    }
+
+    /// Ends the piece: what to send, and the memory that it lies in.
+    pub(super) fn close(mut self, is_last: bool) -> (Buffer, Arc<Scratch>) {
+        self.put_word(if is_last { END } else { MORE });
+        (self.buffer.contiguous_part(0, self.used), self.memory)
+    }
+
+    fn put_word(&mut self, word: u32) {
+        self.buffer.write(self.used, &word.to_le_bytes());
+        self.used += WORD_BYTES;
+    }
+}
+
+/// What stands next in a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// A segment with so many bytes, which follow.
+    Inside(usize),
+    /// A segment with so many bytes that comes by itself.
+    Apart(u64),
+    /// Another piece follows.
+    More,
+    /// The message ends.
+    End,
+}
+
+/// A piece that has arrived.
+#[derive(Debug)]
+pub(super) struct Reader {
+    memory: Arc<Scratch>,
+    buffer: Buffer,
+    length: usize,
+    at: usize,
+}
+
+impl Reader {
+    /// Memory for a piece, and the buffer to receive it into.
+    pub(super) fn expecting(memory: Arc<Scratch>) -> Self {
+        let buffer = Buffer::of_scratch(&memory, 0, PIECE_BYTES);
+        Self { memory, buffer, length: 0, at: HEADER_BYTES }
+    }
+
+    /// Where the piece is to be received.
+    pub(super) fn buffer(&self) -> Buffer {
+        self.buffer.clone()
+    }
+
+    /// The piece is there, with so many bytes; the first of the two tags for data.
+    ///
+    /// # Errors
+    /// `Intern` if this is nothing that a sender says.
+    pub(super) fn arrived(&mut self, length: u64) -> Result<i32> {
+        self.length = (length as usize).min(PIECE_BYTES);
+        if self.length < HEADER_BYTES {
+            return Err(nonsense());
+        }
+        let tag = i32::from_le_bytes(self.bytes_at(0));
+        if (0..i32::MAX).contains(&tag) { Ok(tag) } else { Err(nonsense()) }
+    }
+
+    /// The next entry; it stays.
+    ///
+    /// # Errors
+    /// As for [`Reader::arrived`].
+    pub(super) fn entry(&self) -> Result<Entry> {
+        let left = self.length - self.at;
+        if left < WORD_BYTES {
+            return Err(nonsense());
+        }
+        let word = u32::from_le_bytes(self.bytes_at(self.at));
+        let length = (word >> KIND_BITS) as usize;
+        match word & ((1 << KIND_BITS) - 1) {
+            INSIDE if length <= left - WORD_BYTES => Ok(Entry::Inside(length)),
+            APART if left >= WORD_BYTES + LENGTH_BYTES => {
+                Ok(Entry::Apart(u64::from_le_bytes(self.bytes_at(self.at + WORD_BYTES))))
+            }
+            MORE => Ok(Entry::More),
+            END => Ok(Entry::End),
+            _ => Err(nonsense()),
+        }
+    }
+
+    /// Copies the data of the next entry, a segment that is inside and as long as `into`.
+    pub(super) fn copy(&self, into: &Buffer) {
+        self.buffer.copy_range(self.at + WORD_BYTES, into, 0, into.len());
+    }
+
+    /// Goes on to what stands behind the next entry.
+    pub(super) fn pass(&mut self, entry: Entry) {
+        self.at += WORD_BYTES
+            + match entry {
+                Entry::Inside(length) => length,
+                Entry::Apart(_) => LENGTH_BYTES,
+                Entry::More | Entry::End => 0,
+            };
+    }
+
+    /// The memory, for the next piece.
+    pub(super) fn into_memory(self) -> Arc<Scratch> {
+        self.memory
+    }
+
+    fn bytes_at<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.buffer.read(at, &mut bytes);
+        bytes
+    }
+}
+
+/// What is told of a piece that no sender makes.
+pub(super) fn nonsense() -> Error {
+    let what = "the sender of the packed message told something that makes no sense";
+    Error::new(ErrorClass::Intern, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(bytes: &[u8]) -> Buffer {
+        let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes.len())), 0, bytes.len());
+        buffer.write(0, bytes);
+        buffer
+    }
+
+    fn reader(piece: &Buffer) -> Reader {
+        let reader = Reader::expecting(Arc::new(Scratch::zeroed(PIECE_BYTES)));
+        piece.copy_to(&reader.buffer());
+        reader
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut writer = Writer::new(Arc::new(Scratch::zeroed(PIECE_BYTES)), 7);
+        writer.put_inside(&scratch(b"abc"));
+        writer.put_inside(&scratch(b""));
+        writer.put_apart(1 << 40);
+        let (piece, _) = writer.close(false);
+        let mut reader = reader(&piece);
+        assert_eq!(reader.arrived(piece.len() as u64), Ok(7));
+        let into = scratch(b"...");
+        for expected in [Entry::Inside(3), Entry::Inside(0), Entry::Apart(1 << 40), Entry::More] {
+            let entry = reader.entry().unwrap();
+            assert_eq!(entry, expected);
+            if entry == Entry::Inside(3) {
+                reader.copy(&into);
+            }
+            reader.pass(entry);
+        }
+        let mut bytes = [0; 3];
+        into.read(0, &mut bytes);
+        assert_eq!(&bytes, b"abc");
+        assert!(reader.entry().is_err());
+    }
+
+    #[test]
+    fn a_piece_is_full_before_it_is_too_long() {
+        for mode in [Mode::Express, Mode::Cheaper] {
+            let most = (0..PIECE_BYTES).rev().find(|&bytes| goes_inside(bytes, mode)).unwrap();
+            for bytes in [0, 1, 8, 100, most] {
+                let mut writer = Writer::new(Arc::new(Scratch::zeroed(PIECE_BYTES)), 0);
+                while writer.has_room(bytes) {
+                    writer.put_inside(&scratch(&vec![1; bytes]));
+                }
+                assert!(writer.close(true).0.len() <= PIECE_BYTES);
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_found_out() {
+        let mut writer = Writer::new(Arc::new(Scratch::zeroed(PIECE_BYTES)), 7);
+        writer.put_inside(&scratch(b"abc"));
+        let (piece, _) = writer.close(true);
+        for length in 0..piece.len() as u64 {
+            let mut reader = reader(&piece);
+            let Ok(_) = reader.arrived(length) else { continue };
+            let mut steps = 0;
+            while let Ok(entry) = reader.entry() {
+                assert_ne!(entry, Entry::End);
+                reader.pass(entry);
+                steps += 1;
+                assert!(steps < 3);
+            }
+        }
+        for tag in [-1, i32::MAX] {
+            let (piece, _) = Writer::new(Arc::new(Scratch::zeroed(PIECE_BYTES)), tag).close(true);
+            assert!(reader(&piece).arrived(piece.len() as u64).is_err());
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! The receiver's side of packed messages.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, Result};
+use engine::{Outcome, Receive, RequestId};
+use memory::Buffer;
+
+use super::piece::{Entry, Reader, goes_inside, nonsense};
+use super::{Mode, NativeSpaces};
+use crate::communicator::Communicator;
+use crate::point_to_point::{Source, checked_source};
+use crate::process::{Advance, Process};
+use crate::request::Request;
+use crate::status::Status;
+
+/// A packed message that is being received.
+#[derive(Debug)]
+pub struct Unpacking {
+    communicator: Rc<Communicator>,
+    state: RefCell<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The current piece, or the place for the next one.
+    reader: Option<Reader>,
+    /// The receive of the next piece.
+    arriving: Option<RequestId>,
+    /// Once the first piece is there.
+    opening: Option<Opening>,
+    /// Segments of the program that were not met with one of the message, oldest first.
+    wishes: VecDeque<Wish>,
+    /// Segments that come by themselves.
+    receives: Vec<(RequestId, u64)>,
+    /// How many segments the program has unpacked, and how many of the message were met.
+    unpacked: u64,
+    met: u64,
+    /// Bytes unpacked.
+    bytes: u64,
+    /// The last entry was seen.
+    finished: bool,
+    /// The program wants no more segments.
+    ended: bool,
+    /// Segments of the message that the program did not unpack.
+    left: u64,
+    /// Whether each round of progress goes on with the message.
+    advancing: bool,
+    /// What went wrong with which segment.
+    errors: Vec<(u64, Error)>,
+    /// Why nothing more of the message can be understood.
+    broken: Option<Error>,
+}
+
+/// What the first piece tells.
+#[derive(Clone, Copy, Debug)]
+struct Opening {
+    source: u32,
+    tag: i32,
+    first_tag: i32,
+}
+
+#[derive(Debug)]
+struct Wish {
+    buffer: Buffer,
+    number: u64,
+}
+
+impl Process {
+    /// Begins to receive a packed message; no tag: any. It does not wait for the message.
+    ///
+    /// # Errors
+    /// `Rank` if the communicator has no such process.
+    pub fn begin_unpacking(
+        &self,
+        communicator: &Rc<Communicator>,
+        source: Source,
+        tag: Option<i32>,
+    ) -> Result<Rc<Unpacking>> {
+        let source = checked_source(communicator, source)?;
+        let mut state = State {
+            reader: None,
+            arriving: None,
+            opening: None,
+            wishes: VecDeque::new(),
+            receives: Vec::new(),
+            unpacked: 0,
+            met: 0,
+            bytes: 0,
+            finished: source.is_none(),
+            ended: false,
+            left: 0,
+            advancing: false,
+            errors: Vec::new(),
+            broken: None,
+        };
+        if let Some(source) = source {
+            let spaces = self.native_spaces(communicator);
+            let reader = Reader::expecting(spaces.take_memory());
+            let (context, buffer) = (spaces.openings, reader.buffer());
+            state.reader = Some(reader);
+            let id = self.runtime().receive(Receive { context, source, tag, buffer });
+            state.arriving = Some(id);
+        }
+        let communicator = Rc::clone(communicator);
+        Ok(Rc::new(Unpacking { communicator, state: RefCell::new(state) }))
+    }
+}
+
+impl Unpacking {
+    pub(crate) fn communicator(&self) -> &Rc<Communicator> {
+        &self.communicator
+    }
+
+    /// Receives the next segment, which must be as long as it was packed. An express one is there
+    /// afterwards; the memory of a cheaper one belongs to the message until it has ended.
+    ///
+    /// # Errors
+    /// `Truncate` if it was packed with another length, or there are no more segments; for cheaper
+    /// ones this may come out only when the message ends. The message can be unpacked further.
+    pub fn unpack(self: &Rc<Self>, process: &Process, segment: Buffer, mode: Mode) -> Result<()> {
+        let inside = goes_inside(segment.len(), mode);
+        let number = {
+            let mut state = self.state.borrow_mut();
+            if state.is_from_nobody() {
+                return Ok(());
+            }
+            let number = state.unpacked;
+            state.unpacked += 1;
+            state.wishes.push_back(Wish { buffer: segment, number });
+            number
+        };
+        self.step(process);
+        match mode {
+            Mode::Express => process.wait_until(&mut |process| {
+                self.step(process);
+                self.state.borrow().has(number)
+            }),
+            // A long one shall begin to come whatever the program does meanwhile.
+            Mode::Cheaper if !inside => self.keep_advancing(process),
+            Mode::Cheaper => {}
+        }
+        self.state.borrow_mut().take_error(number).map_or(Ok(()), Err)
+    }
+
+    /// Waits until the message has begun to arrive, and tells whom it is from and its tag; the bytes
+    /// are not known yet.
+    pub fn await_arrival(&self, process: &Process) -> Status {
+        process.wait_until(&mut |process| {
+            self.step(process);
+            self.state.borrow().has_arrived()
+        });
+        self.state.borrow().arrival()
+    }
+
+    /// The same, if it has begun to arrive after one round of progress.
+    pub fn arrival(&self, process: &Process) -> Option<Status> {
+        self.step(process);
+        if !self.state.borrow().has_arrived() {
+            process.progress();
+            self.step(process);
+        }
+        let state = self.state.borrow();
+        state.has_arrived().then(|| state.arrival())
+    }
+
+    /// Gives the message up before it has begun to arrive; whether that was so.
+    pub fn withdraw(&self, process: &Process) -> bool {
+        let mut state = self.state.borrow_mut();
+        let Some(id) = state.arriving.filter(|_| state.opening.is_none()) else {
+            return state.is_from_nobody();
+        };
+        let mut runtime = process.runtime();
+        runtime.cancel(id);
+        let is_gone = runtime.outcome(id).is_some_and(|outcome| outcome.cancelled);
+        if is_gone {
+            runtime.detach(id);
+            state.arriving = None;
+            state.finished = true;
+            state.wishes.clear();
+        }
+        is_gone
+    }
+
+    /// Ends the message: the request is complete when all segments are there.
+    pub fn end(self: &Rc<Self>, process: &Process) -> Request {
+        self.mark_ended(process);
+        if self.state.borrow().is_from_nobody() {
+            return Request::OfNull;
+        }
+        if !self.is_complete() {
+            self.keep_advancing(process);
+        }
+        Request::Unpacking(Rc::clone(self))
+    }
+
+    /// Ends the message, and waits for all segments.
+    pub fn finish(&self, process: &Process) -> Status {
+        self.mark_ended(process);
+        process.wait_until(&mut |process| {
+            self.step(process);
+            self.is_complete()
+        });
+        self.status()
+    }
+
+    fn mark_ended(&self, process: &Process) {
+        self.state.borrow_mut().ended = true;
+        self.step(process);
+    }
+
+    /// Whether the program has ended the message and all of it is here; makes no progress.
+    pub(crate) fn is_complete(&self) -> bool {
+        let state = self.state.borrow();
+        state.ended && state.finished && state.receives.is_empty()
+    }
+
+    /// The status of a complete message.
+    pub(crate) fn status(&self) -> Status {
+        let state = self.state.borrow();
+        let mut status = state.arrival();
+        status.bytes = state.bytes;
+        let left = (state.left > 0).then(|| state.error_of_rest());
+        let first = state.errors.first().map(|(_, error)| error.clone());
+        let error = first.or_else(|| state.broken.clone()).or(left);
+        status.error = error.map(Box::new);
+        status
+    }
+
+    /// Lets each round of progress go on with the message.
+    fn keep_advancing(self: &Rc<Self>, process: &Process) {
+        let advancing = std::mem::replace(&mut self.state.borrow_mut().advancing, true);
+        if !advancing && !self.advance(process) {
+            process.keep_advancing(Rc::clone(self) as Rc<dyn Advance>);
+        }
+    }
+
+    /// Goes as far as it can; makes no progress.
+    fn step(&self, process: &Process) {
+        let spaces = process.native_spaces(&self.communicator);
+        let mut state = self.state.borrow_mut();
+        while state.take_piece(process) && state.take_entry(process, spaces) {}
+        if state.finished {
+            state.fail_wishes();
+        }
+        state.take_received(process);
+    }
+}
+
+impl Advance for Unpacking {
+    fn advance(&self, process: &Process) -> bool {
+        self.step(process);
+        let complete = self.is_complete();
+        let mut state = self.state.borrow_mut();
+        // What the program does not await yet needs no steps until it asks again.
+        let idle = complete || !state.ended && state.wishes.is_empty();
+        state.advancing = !idle;
+        idle
+    }
+
+    /// A message that nobody sends is the program's fault, but not a reason to hang.
+    fn must_end(&self) -> bool {
+        false
+    }
+}
+
+impl State {
+    fn is_from_nobody(&self) -> bool {
+        self.finished && self.opening.is_none()
+    }
+
+    fn has_arrived(&self) -> bool {
+        self.opening.is_some() || self.finished
+    }
+
+    fn arrival(&self) -> Status {
+        match self.opening {
+            None => Status::OF_NULL,
+            Some(Opening { source, tag, .. }) => {
+                Status { source: Source::Rank(source), tag: Some(tag), ..Status::EMPTY }
+            }
+        }
+    }
+
+    /// Whether the program's segment with this number is there, or will never be.
+    fn has(&self, number: u64) -> bool {
+        let waits = self.wishes.front().is_some_and(|wish| wish.number <= number);
+        !waits && self.receives.iter().all(|receive| receive.1 != number)
+    }
+
+    fn take_error(&mut self, number: u64) -> Option<Error> {
+        let index = self.errors.iter().position(|error| error.0 == number)?;
+        Some(self.errors.remove(index).1)
+    }
+
+    /// Whether there is a piece to read.
+    fn take_piece(&mut self, process: &Process) -> bool {
+        let Some(id) = self.arriving else { return self.reader.is_some() };
+        let Some(outcome) = process.runtime().take(id) else { return false };
+        self.arriving = None;
+        let Outcome { source, tag, bytes, problem, .. } = outcome;
+        let Some(reader) = &mut self.reader else { return false };
+        let told = match problem {
+            None => reader.arrived(bytes),
+            Some(_) => Err(nonsense()),
+        };
+        let first_tag = *told.as_ref().unwrap_or(&0);
+        self.opening.get_or_insert(Opening { source, tag, first_tag });
+        match told {
+            Ok(_) => true,
+            Err(error) => {
+                self.give_up(error);
+                false
+            }
+        }
+    }
+
+    /// Takes one entry; false: nothing is to be done until more arrives or is asked for.
+    fn take_entry(&mut self, process: &Process, spaces: &NativeSpaces) -> bool {
+        let (Some(reader), Some(opening)) = (&mut self.reader, self.opening) else { return false };
+        let entry = match reader.entry() {
+            Ok(entry) => entry,
+            Err(error) => {
+                self.give_up(error);
+                return false;
+            }
+        };
+        let length = match entry {
+            Entry::Inside(length) => length as u64,
+            Entry::Apart(length) => length,
+            Entry::More => {
+                self.expect_piece(process, spaces, opening);
+                return true;
+            }
+            Entry::End => {
+                self.finish(spaces);
+                return false;
+            }
+        };
+        let wish = self.wishes.pop_front();
+        if wish.is_none() && !self.ended {
+            return false;
+        }
+        let number = self.met;
+        self.met += 1;
+        let into = match wish {
+            Some(wish) if wish.buffer.len() as u64 == length => Some(wish.buffer),
+            Some(wish) => {
+                let error = wrong_length(number, wish.buffer.len(), length, opening);
+                self.errors.push((number, error));
+                None
+            }
+            None => {
+                self.left += 1;
+                None
+            }
+        };
+        if let (Entry::Inside(_), Some(into)) = (entry, &into) {
+            reader.copy(into);
+            self.bytes += length;
+        }
+        reader.pass(entry);
+        if let Entry::Apart(_) = entry {
+            // One that nobody wants is received all the same, for the sender's sake.
+            let into = into.unwrap_or_else(Buffer::empty);
+            let Opening { source, first_tag, .. } = opening;
+            let id = process.post_receive(spaces.data, source, first_tag + 1, into);
+            self.receives.push((id, number));
+        }
+        true
+    }
+
+    /// Receives the next piece in place of the one that was read.
+    fn expect_piece(&mut self, process: &Process, spaces: &NativeSpaces, opening: Opening) {
+        if let Some(read) = self.reader.take() {
+            spaces.give_back(read.into_memory());
+        }
+        let reader = Reader::expecting(spaces.take_memory());
+        let Opening { source, first_tag, .. } = opening;
+        let id = process.post_receive(spaces.data, source, first_tag, reader.buffer());
+        self.arriving = Some(id);
+        self.reader = Some(reader);
+    }
+
+    /// The message has no more segments.
+    fn finish(&mut self, spaces: &NativeSpaces) {
+        self.finished = true;
+        if let Some(read) = self.reader.take() {
+            spaces.give_back(read.into_memory());
+        }
+    }
+
+    /// What is to be unpacked and was never packed.
+    fn fail_wishes(&mut self) {
+        for wish in std::mem::take(&mut self.wishes) {
+            let error = match &self.broken {
+                Some(error) => error.clone(),
+                None => self.error_of_missing(wish.number),
+            };
+            self.errors.push((wish.number, error));
+        }
+    }
+
+    /// The rest of the message cannot be understood.
+    fn give_up(&mut self, error: Error) {
+        self.finished = true;
+        self.reader = None;
+        self.broken = Some(error);
+    }
+
+    /// Segments that came by themselves.
+    fn take_received(&mut self, process: &Process) {
+        let mut runtime = process.runtime();
+        let bytes = &mut self.bytes;
+        self.receives.retain(|&(id, _)| match runtime.take(id) {
+            None => true,
+            Some(outcome) => {
+                *bytes += outcome.bytes;
+                false
+            }
+        });
+    }
+
+    fn error_of_missing(&self, number: u64) -> Error {
+        let what = format!(
+            "segment {number} (from 0) was not packed: the message{} has {} segments",
+            from(self.opening),
+            self.met
+        );
+        Error::new(ErrorClass::Truncate, what)
+    }
+
+    fn error_of_rest(&self) -> Error {
+        let what = format!(
+            "the message{} has {} segments, but only {} were unpacked before its end",
+            from(self.opening),
+            self.met,
+            self.unpacked
+        );
+        Error::new(ErrorClass::Truncate, what)
+    }
+}
+
+fn wrong_length(number: u64, unpacked: usize, packed: u64, opening: Opening) -> Error {
+    let what = format!(
+        "segment {number} (from 0) of the message{} was packed with {packed} bytes, but {unpacked} \
+         are to be unpacked: both sides must name the same sizes",
+        from(Some(opening))
+    );
+    Error::new(ErrorClass::Truncate, what)
+}
+
+fn from(opening: Option<Opening>) -> String {
+    match opening {
+        Some(Opening { source, tag, .. }) => format!(" from rank {source} with tag {tag}"),
+        None => String::new(),
+    }
+}
