@@ -1,50 +1,11 @@
 //! The real command on shell commands.
 
-use std::process::{Command, Output, Stdio};
+mod common;
+
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn combray(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
-    command.arg("run").args(words).stdin(Stdio::null());
-    command
-}
-
-fn run(words: &[&str]) -> (Option<i32>, String, String) {
-    told(combray(words).output().unwrap())
-}
-
-fn told(output: Output) -> (Option<i32>, String, String) {
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
-}
-
-fn sorted(text: &str) -> Vec<&str> {
-    let mut lines: Vec<_> = text.lines().collect();
-    lines.sort_unstable();
-    lines
-}
-
-/// Whether a process whose command line holds `mark` is there.
-fn is_running(mark: &str) -> bool {
-    let own = std::process::id().to_string();
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    entries.into_iter().any(|entry| {
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line);
-        line.contains(mark) && entry.file_name().to_string_lossy() != own
-    })
-}
-
-fn eventually(mut condition: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(20) {
-        if condition() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    false
-}
+use common::{combray, eventually, is_running, run, signal, sorted, supervisor_of, told};
 
 #[test]
 fn ranks_know_themselves() {
@@ -274,12 +235,6 @@ fn an_interrupt_typed_once_counts_once() {
     assert_eq!(out.matches("saved").count(), 2, "{out}");
 }
 
-/// Sends a signal to a process.
-fn signal(process: u32, name: &str) {
-    let process = process.to_string();
-    assert!(Command::new("kill").args(["-s", name, &process]).status().unwrap().success());
-}
-
 /// A job of two that tells which signals it gets, and ends when it gets TERM.
 fn trapping_job() -> (std::process::Child, impl Iterator<Item = String>) {
     let script = "for s in USR1 USR2 HUP INT; do trap \"echo $s\" $s; done
@@ -323,17 +278,6 @@ fn the_whole_group_may_be_killed() {
     assert!(Command::new("kill").args(["-s", "KILL", "--", &group]).status().unwrap().success());
     child.wait().unwrap();
     assert!(eventually(|| !is_running("5432.25")));
-}
-
-/// The one child of a launcher.
-fn supervisor_of(launcher: u32) -> u32 {
-    let path = format!("/proc/{launcher}/task/{launcher}/children");
-    let mut child = None;
-    assert!(eventually(|| {
-        child = std::fs::read_to_string(&path).unwrap().trim().parse().ok();
-        child.is_some()
-    }));
-    child.unwrap()
 }
 
 #[test]

@@ -1,0 +1,360 @@
+//! Jobs on several hosts, which a script in ssh's place emulates on this machine.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{combray, eventually, is_running, run, signal, sorted, told};
+
+const RSH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsh");
+
+/// A job on these hosts.
+fn on(hosts: &str, words: &[&str]) -> Command {
+    let mut command = combray(&["--hosts", hosts, "--launch-agent", RSH, "--timeout", "60"]);
+    command.args(words);
+    command
+}
+
+fn run_on(hosts: &str, words: &[&str]) -> (Option<i32>, String, String) {
+    told(on(hosts, words).output().unwrap())
+}
+
+#[test]
+fn ranks_know_their_place() {
+    let script = "echo $HOST $COMBRAY_RANK/$PMI_SIZE $OMPI_COMM_WORLD_LOCAL_RANK/$MPI_LOCALNRANKS";
+    let (code, out, err) = run_on("a:2,b:3", &["sh", "-c", script]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(sorted(&out), ["a 0/5 0/2", "a 1/5 1/2", "b 2/5 0/3", "b 3/5 1/3", "b 4/5 2/3"]);
+    let here = "localhost:1,b:1,127.0.0.1:1";
+    let (code, out, err) = run_on(here, &["sh", "-c", "echo ${HOST-here} $COMBRAY_LOCAL_RANK"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(sorted(&out), ["b 0", "here 0", "here 1"]);
+}
+
+#[test]
+fn too_few_slots_are_told() {
+    let (code, _, err) = run_on("a:2,b:1", &["-n", "4", "true"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("slots for 3") && err.contains("--oversubscribe"), "{err}");
+    let words = ["-n", "4", "--oversubscribe", "sh", "-c", "echo $HOST"];
+    assert_eq!(sorted(&run_on("a:2,b:1", &words).1), ["a", "a", "a", "b"]);
+}
+
+#[test]
+fn the_environment_is_that_of_the_host_and_what_is_given() {
+    let script = "echo $HOME/$KEPT/$LOST/$COMBRAY_STRATEGY/$COMBRAY_NODE/$PATH; pwd";
+    let mut command = on("a", &["-x", "KEPT", "-x", "HOST=x y", "sh", "-c", script]);
+    command.env("KEPT", "kept").env("LOST", "lost").env("PATH", "/bin:/own");
+    command.env("COMBRAY_STRATEGY", "direct").env("COMBRAY_NODE", "n");
+    let (code, out, err) = told(command.current_dir("/var").output().unwrap());
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(out, "//kept//direct///bin:/own\n/var\n");
+    let mut command = on("a", &["-genvall", "sh", "-c", "echo $LOST"]);
+    assert_eq!(told(command.env("LOST", "found").output().unwrap()).1, "found\n");
+}
+
+#[test]
+fn programs_may_have_their_own_hosts() {
+    let words = ["-n", "1", "-H", "b", "sh", "-c", "echo $HOST 1 $1", "sh", "it's \"quoted\" $x"];
+    let (code, out, err) =
+        run_on("a:4", &[&["-n", "2", "sh", "-c", "echo $HOST 0", ":"], &words[..]].concat());
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(sorted(&out), ["a 0", "a 0", "b 1 it's \"quoted\" $x"]);
+}
+
+#[test]
+fn a_failure_elsewhere_ends_all_with_one_message() {
+    let script = "if [ $PMI_RANK = 1 ]; then echo last words >&2; exit 7; fi; sleep 600";
+    let (code, _, err) = run_on("a,b,localhost", &["sh", "-c", script]);
+    assert_eq!(code, Some(7));
+    assert!(err.contains("on b) ended with exit code 7; the 2 that still ran"), "{err}");
+    assert!(err.contains("    last words") && err.matches("combray:").count() == 1, "{err}");
+    let (code, _, err) =
+        run_on("a,b", &["sh", "-c", "[ $PMI_RANK = 0 ] || kill -SEGV $$; sleep 9"]);
+    assert_eq!(code, Some(139));
+    assert!(err.contains("on b) was killed by signal 11 (SIGSEGV)"), "{err}");
+}
+
+#[test]
+fn an_abort_elsewhere_ends_all_with_its_code() {
+    let script = "echo cmd=init pmi_version=1 >&$PMI_FD; read -r line <&$PMI_FD
+                  if [ $PMI_RANK = 1 ]; then echo cmd=abort exitcode=9 >&$PMI_FD; fi; sleep 600";
+    let (code, _, err) = run_on("a,b", &["bash", "-c", script]);
+    assert_eq!((code, err.as_str()), (Some(9), "combray: rank 1 called MPI_Abort(9)\n"));
+}
+
+/// Each puts a value of 64 KiB and gets that of the next; four ranks on each of ten hosts.
+#[test]
+fn many_processes_find_each_other() {
+    let script = "say() { printf 'cmd=%s\\n' \"$*\" >&$PMI_FD; }
+                  hear() { read -r line <&$PMI_FD; }
+                  next=$(((PMI_RANK + 1) % PMI_SIZE))
+                  say init pmi_version=1; hear
+                  say put key=$PMI_RANK value=$PMI_RANK-$(head -c 65500 /dev/zero | tr '\\0' x); hear
+                  say barrier_in; hear
+                  say get key=$next; hear; value=${line#*value=}
+                  echo ${#value} ${value%%-*} $((${value%%-*} == next))
+                  say get key=PMI_process_mapping; hear; echo $line
+                  say finalize; hear";
+    let hosts: Vec<String> = (0..10).map(|number| format!("h{number}:4")).collect();
+    let (code, out, err) = run_on(&hosts.join(","), &["bash", "-c", script]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let expected = "cmd=get_result rc=0 msg=success value=(vector,(0,10,4))";
+    assert_eq!(out.lines().filter(|line| *line == expected).count(), 40, "{out}");
+    let values: Vec<_> = out.lines().filter(|line| line.ends_with(" 1")).collect();
+    assert_eq!(values.len(), 40, "{out}");
+    assert!(values.iter().all(|line| line.starts_with("6550")), "{out}");
+}
+
+#[test]
+fn much_output_arrives_whole_at_a_slow_reader() {
+    let script = "seq -f \"$PMI_RANK %.0f abcdefghijklmnopqrstuvwxyz\" 30000; printf end";
+    let mut command = on("a:2,b:2", &["sh", "-c", script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    for rank in 0..4 {
+        let own: Vec<&str> = out.lines().filter(|l| l.starts_with(&format!("{rank} "))).collect();
+        assert_eq!(own.len(), 30_000);
+        for (number, line) in (1..).zip(own) {
+            assert_eq!(line, format!("{rank} {number} abcdefghijklmnopqrstuvwxyz"));
+        }
+    }
+    assert_eq!(out.matches("end\n").count(), 4);
+}
+
+#[test]
+fn a_flood_of_output_stops_nothing() {
+    let mut child = on("a,b", &["yes"]).stdout(Stdio::piped()).spawn().unwrap();
+    // Nobody reads, so that all are blocked in writing; a signal must get through all the same.
+    std::thread::sleep(Duration::from_millis(700));
+    let start = Instant::now();
+    signal(child.id(), "INT");
+    signal(child.id(), "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn input_goes_to_rank_0() {
+    let script = "if [ $PMI_RANK = 0 ]; then read -r line; echo $line; sleep 0.3; fi; wc -c";
+    let mut command = on("a,b", &["sh", "-c", script]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || {
+        input.write_all(b"first\n").unwrap();
+        input.write_all(&vec![b'x'; 3 << 20]).unwrap();
+    });
+    let (code, out, _) = told(child.wait_with_output().unwrap());
+    writer.join().unwrap();
+    assert_eq!((code, sorted(&out)), (Some(0), vec!["0", "3145728", "first"]));
+    // Who does not read is not waited for.
+    let mut command = on("a", &["true"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn hosts_that_cannot_be_used_are_told() {
+    let cases: &[(&str, &[&str])] = &[
+        ("unreachable", &["unreachable cannot be reached", "code 255", "    rsh: connect to host"]),
+        ("bare", &["bare cannot be reached", "same path as here", "not found"]),
+        ("old", &["old", "version 0.0.1", "install the same"]),
+    ];
+    for (host, words) in cases {
+        let hosts = format!("a:1,{host}:1,localhost:1");
+        let (code, out, err) = run_on(&hosts, &["sh", "-c", "echo started"]);
+        assert_ne!(code, Some(0));
+        assert_eq!(out, "", "nothing starts before all hosts are there");
+        assert!(words.iter().all(|word| err.contains(word)), "{err}");
+    }
+    let (code, _, err) = run_on("mad,a", &["sleep", "600"]);
+    assert!(matches!(code, Some(1 | 2)));
+    assert!(err.contains("what mad sends makes no sense"), "{err}");
+    let (code, out, err) = run_on("noisy,a", &["sh", "-c", "echo $HOST"]);
+    assert_eq!((code, err.as_str(), sorted(&out)), (Some(0), "", vec!["a", "noisy"]));
+    let (code, _, err) = run_on("a", &["./no-such-program"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("./no-such-program"), "{err}");
+    let (code, _, err) = run_on("a,b", &["-wdir", "/no/such/folder", "true"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("/no/such/folder") && err.contains("on a"), "{err}");
+    let (code, _, err) = run(&["-H", "a", "--launch-agent", "no-such-ssh", "true"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("a cannot be reached") && err.contains("no-such-ssh"), "{err}");
+}
+
+#[test]
+fn who_waits_for_a_host_can_interrupt() {
+    let mut child = on("mute,a", &["true"]).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let start = Instant::now();
+    signal(child.id(), "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(start.elapsed() < Duration::from_secs(5));
+    let (code, _, err) = run(&["-H", "mute", "--launch-agent", RSH, "--timeout", "0.5", "true"]);
+    assert_eq!(code, Some(124));
+    assert!(err.contains("time limit"), "{err}");
+}
+
+/// A job on three hosts, one of them this machine, whose processes and what they leave behind carry
+/// the mark in their command lines.
+fn marked(mark: &str) -> Child {
+    let script = format!("setsid sleep {mark} & sleep {mark}");
+    let mut command = on("a,b,localhost", &["sh", "-c", &script]);
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    assert!(eventually(|| is_running(mark)));
+    std::thread::sleep(Duration::from_millis(100));
+    child
+}
+
+#[test]
+fn nothing_survives_the_launcher() {
+    for name in ["KILL", "TERM", "INT"] {
+        let mut child = marked("7161.25");
+        signal(child.id(), name);
+        child.wait().unwrap();
+        assert!(eventually(|| !is_running("7161.25")), "{name}");
+    }
+}
+
+#[test]
+fn nothing_survives_the_supervisor() {
+    let child = marked("7162.25");
+    signal(common::supervisor_of(child.id()), "KILL");
+    assert_eq!(told(child.wait_with_output().unwrap()).0, Some(128 + 9));
+    assert!(eventually(|| !is_running("7162.25")));
+}
+
+/// The processes of agents that have `mark` below them, the outer ones first.
+fn agents(mark: &str) -> Vec<u32> {
+    let listing = Command::new("ps").args(["-eo", "pid=,ppid=,args="]).output().unwrap();
+    let listing = String::from_utf8(listing.stdout).unwrap();
+    let parse = |line: &str| -> (u32, u32, String) {
+        let mut words = line.split_whitespace();
+        let mut number = || words.next().unwrap().parse().unwrap();
+        let (process, parent) = (number(), number());
+        (process, parent, words.collect::<Vec<_>>().join(" "))
+    };
+    let all: Vec<_> = listing.lines().map(parse).collect();
+    let find = |process: u32| all.iter().find(|known| known.0 == process);
+    let mut found = Vec::new();
+    for leaf in all.iter().filter(|process| process.2.contains(mark)) {
+        let mut next = find(leaf.1);
+        while let Some(process) = next {
+            if process.2.ends_with("combray agent") && !process.2.starts_with("sh ") {
+                found.push(process.0);
+            }
+            next = find(process.1);
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[test]
+fn an_agent_that_is_killed_ends_the_job() {
+    // Each agent is two processes, which watch over each other.
+    for (which, mark) in [(0, "7163.25"), (1, "7164.25")] {
+        let child = marked(mark);
+        let agents = agents(mark);
+        assert_eq!(agents.len(), 4, "two for each host");
+        signal(agents[which], "KILL");
+        let (code, _, err) = told(child.wait_with_output().unwrap());
+        assert_eq!(code, Some(1), "{err}");
+        assert!(err.contains("the connection to ") && err.contains(" was lost"), "{err}");
+        assert_eq!(err.matches("combray: the connection").count(), 1, "{err}");
+        assert!(eventually(|| !is_running(mark)));
+    }
+}
+
+#[test]
+fn what_processes_leave_behind_ends_with_the_job() {
+    let script = "setsid sleep 7165.25 & (sleep 7165.25 >/dev/null 2>&1 &) ; echo done; exit 0";
+    let (code, out, err) = run_on("a,b", &["sh", "-c", script]);
+    assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "done\ndone\n", ""));
+    assert!(!is_running("7165.25"), "it is gone before the launcher ends");
+}
+
+/// A job on two hosts that tells which signals it gets, and ends when it gets TERM.
+fn trapping_job(last: &str) -> (Child, impl Iterator<Item = String>) {
+    let script = format!(
+        "for s in USR1 USR2 HUP INT; do trap \"echo $s\" $s; done
+         trap 'echo bye; {last}' TERM; echo ready; while :; do sleep 0.05; done"
+    );
+    let mut command = on("a,b", &["bash", "-c", &script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    (child, lines)
+}
+
+#[test]
+fn signals_reach_all() {
+    let (mut child, mut lines) = trapping_job("exit 0");
+    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["ready", "ready"]);
+    for name in ["USR1", "USR2", "TERM"] {
+        signal(child.id(), name);
+        let expected = if name == "TERM" { "bye" } else { name };
+        assert_eq!([lines.next().unwrap(), lines.next().unwrap()], [expected, expected]);
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+#[test]
+fn a_second_interrupt_kills() {
+    let (mut child, mut lines) = trapping_job("");
+    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["ready", "ready"]);
+    signal(child.id(), "INT");
+    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["INT", "INT"]);
+    signal(child.id(), "INT");
+    assert_eq!(lines.next(), None);
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 2));
+}
+
+#[test]
+fn a_process_that_does_not_end_is_killed() {
+    let script = "trap '' TERM; [ $PMI_RANK = 0 ] && exit 3; while :; do sleep 0.05; done";
+    let start = Instant::now();
+    let (code, _, err) = run_on("a,b", &["bash", "-c", script]);
+    assert_eq!(code, Some(3), "{err}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_hostfile_and_a_variable_say_the_same() {
+    let path = std::env::temp_dir().join(format!("combray-hostfile-{}", std::process::id()));
+    std::fs::write(&path, "# two\na:1\nb slots=2 max_slots=2\n").unwrap();
+    let file = path.to_str().unwrap();
+    let mut command = combray(&["--hostfile", file, "sh", "-c", "echo $HOST"]);
+    command.env("COMBRAY_LAUNCH_AGENT", RSH);
+    let (code, out, err) = told(command.output().unwrap());
+    assert_eq!((code, err.as_str(), sorted(&out)), (Some(0), "", vec!["a", "b", "b"]));
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_person_is_asked_by_a_rank_elsewhere() {
+    let script = "if [ $PMI_RANK = 0 ]; then printf \"how many? \"; read x; echo got $x; fi";
+    let command = format!(
+        "{} run --hosts a,b --launch-agent {RSH} sh -c '{script}'",
+        env!("CARGO_BIN_EXE_combray")
+    );
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = terminal.spawn().unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (mut out, mut byte) = (Vec::new(), [0]);
+    while !String::from_utf8_lossy(&out).contains("how many? ") {
+        assert_eq!(output.read(&mut byte).unwrap(), 1);
+        out.push(byte[0]);
+    }
+    input.write_all(b"42\n").unwrap();
+    output.read_to_end(&mut out).unwrap();
+    child.wait().unwrap();
+    assert!(String::from_utf8_lossy(&out).contains("got 42"));
+}
