@@ -1,6 +1,7 @@
 // Shared windows: the parts follow each other, or lie apart if the info says so; what one process
 // stores the others load. Allocated windows can be queried too.
 // run: 1 2 3 5
+// one machine: shares memory between all processes
 #include "windows.h"
 
 static void stores_are_seen(MPI_Win win, int *mine, int ints) {
