@@ -13,6 +13,7 @@ use crate::gate::{Chunk, Gate, Waiting, eager_cost};
 use crate::matching::{Matching, Selector};
 use crate::model::RailModel;
 use crate::numbering::Content as Posted;
+use crate::preferences::Preferences;
 use crate::request::{ANY_SOURCE, ANY_TAG, Outcome, Request, RequestId, Requests, State};
 use crate::slab::Slab;
 use crate::strategy::{Plan, Strategy};
@@ -105,6 +106,8 @@ pub struct Engine {
     pub(crate) gates_with_work: VecDeque<GateId>,
     pub(crate) strategy: Box<dyn Strategy>,
     pub(crate) plan: Plan,
+    /// How many contexts have preferences.
+    pub(crate) preferring: usize,
     /// Instead of the plan: what is to be posted once more, with its number.
     pub(crate) again: Option<(u32, Posted)>,
     /// The number of each flow's first message.
@@ -128,6 +131,8 @@ pub(crate) struct Context {
     pub active: usize,
     /// To be closed as soon as nothing is active.
     pub closing: bool,
+    /// How its messages shall travel.
+    pub preferences: Preferences,
     /// The number of each flow's first message.
     pub first_sequence: u32,
 }
@@ -150,6 +155,7 @@ impl Engine {
             gates_with_work: VecDeque::new(),
             strategy,
             plan: Plan::default(),
+            preferring: 0,
             again: None,
             first_sequence: 0,
             counters: Arc::default(),
@@ -236,6 +242,7 @@ impl Engine {
             active: 0,
             closing: false,
             first_sequence: self.first_sequence,
+            preferences: Preferences::default(),
         };
         let slot = ContextSlot(self.contexts.insert(context).index);
         self.counters.contexts.rise(1);
@@ -262,6 +269,7 @@ impl Engine {
                 self.take_eager(message.gate, data.len());
             }
         }
+        self.set_preferences(slot, Preferences::default());
         let context = self.contexts.remove(slot.0);
         self.counters.contexts.fall(1);
         self.contexts_by_id.remove(&context.matching.id);

@@ -8,6 +8,7 @@ use crate::engine::{Context, Engine, Send};
 use crate::gate::{Chunk, RAILS_MAX, Waiting, eager_cost};
 use crate::numbering::{Content, SentPart};
 use crate::outbox::Outbox;
+use crate::preferences::plan_by_preferences;
 use crate::request::{Request, RequestId, State};
 use crate::slab::{NONE, Slab};
 use crate::strategy::{Entry, Plan, RailView};
@@ -201,7 +202,6 @@ impl Engine {
             let packet_bytes_max = state.packet_bytes_max - numbering;
             RailView { id, profile, model, packet_bytes_max, backlog_bytes: backlog(id) }
         };
-        let outbox = Outbox { gate: state, requests: &self.requests, contexts: &self.contexts };
         let Some(place) = state.rails.iter().position(|&id| id == rail) else {
             return Planned::Nothing;
         };
@@ -212,7 +212,15 @@ impl Engine {
             }
         }
         let views = &views[..state.rails.len().min(RAILS_MAX)];
-        self.strategy.plan(&outbox, views, place, &mut self.plan);
+        let fastest = views.iter().max_by_key(|view| view.model.bytes_per_us());
+        let fastest = fastest.filter(|_| self.preferring > 0).map(|view| view.id);
+        let (requests, contexts) = (&self.requests, &self.contexts);
+        let outbox = Outbox { gate: state, requests, contexts, fastest };
+        let (strategy, plan) = (&*self.strategy, &mut self.plan);
+        match fastest {
+            None => strategy.plan(&outbox, views, place, plan),
+            Some(_) => plan_by_preferences(&outbox, strategy, views, place, plan),
+        }
         match (self.plan.part, self.plan.entries.is_empty()) {
             (Some(_), _) => Planned::Part,
             (None, true) => Planned::Nothing,

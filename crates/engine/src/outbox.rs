@@ -1,10 +1,12 @@
 //! The outbox of one gate as strategies see it.
 
+use base::RailId;
 use wire::Record;
 
 use crate::engine::Context;
 use crate::gate::{Chunk, Gate};
 use crate::outbound::envelope;
+use crate::preferences::chosen_rails;
 use crate::request::{Request, Requests};
 use crate::slab::Slab;
 use crate::strategy::{Offer, Window};
@@ -14,6 +16,8 @@ pub(crate) struct Outbox<'a> {
     pub gate: &'a Gate,
     pub requests: &'a Requests,
     pub contexts: &'a Slab<Context>,
+    /// The fastest rail that leads to the gate, if a context has preferences.
+    pub fastest: Option<RailId>,
 }
 
 impl Window for Outbox<'_> {
@@ -59,7 +63,8 @@ impl Window for Outbox<'_> {
                 let request = &self.requests[index];
                 let payload = (request.expected - request.bytes) as usize;
                 let record = Record::Data { receiver, offset: 0, payload: &[] };
-                Offer { divisible: true, ..Offer::new(record.header_len(), payload) }
+                let offer = self.message(request, Offer::new(record.header_len(), payload));
+                Offer { divisible: true, flow: None, ..offer }
             }
         };
         Offer { overtaken: waiting.overtaken, ..offer }
@@ -70,6 +75,23 @@ impl Outbox<'_> {
     /// What is known of a message by its context and receiver.
     fn message(&self, request: &Request, offer: Offer) -> Offer {
         let flow = u64::from(request.context.0) << 32 | u64::from(request.peer);
-        Offer { flow: Some(flow), ..offer }
+        let offer = Offer { flow: Some(flow), ..offer };
+        let Some(fastest) = self.fastest else { return offer };
+        let preferences = &self.contexts[request.context.0].preferences;
+        let rails = chosen_rails(preferences.rails, self.gate, fastest);
+        Offer { priority: preferences.priority, rails, ..offer }
+    }
+
+    /// The name of the strategy that the context of a chunk has of its own.
+    pub(crate) fn strategy_of(&self, index: usize) -> Option<&'static str> {
+        let request = match self.gate.outbox[index].chunk {
+            // With the message that it is about.
+            Chunk::Control(Record::Cancel { request }) => self.requests.by_word(request)?,
+            Chunk::Control(_) => return None,
+            Chunk::Eager(request) | Chunk::Announce(request) | Chunk::Stream(request, _) => {
+                &self.requests[request]
+            }
+        };
+        self.contexts[request.context.0].preferences.strategy
     }
 }

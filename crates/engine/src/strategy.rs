@@ -28,29 +28,33 @@ pub use split::Split;
 /// waits behind them waits for its turn; a packet of small ones may hold more.
 pub const LOOKAHEAD: usize = 64;
 
-/// The strategies by name, in the order in which they are explained: docs/strategies.md.
+/// The names of the strategies; the first is the default.
 pub const NAMES: [&str; 5] = ["auto", "direct", "aggregate", "split", "priority"];
 
 /// The strategy with one of [`NAMES`].
-pub fn by_name(name: &str) -> Option<Box<dyn Strategy>> {
-    Some(match name {
-        "auto" => Box::new(Auto),
-        "direct" => Box::new(Direct),
-        "aggregate" => Box::new(Aggregate),
-        "split" => Box::new(Split),
-        "priority" => Box::new(Priority),
-        _ => return None,
-    })
+pub fn by_name(name: &str) -> Option<&'static dyn Strategy> {
+    let all: [&'static dyn Strategy; 5] = [&Auto, &Direct, &Aggregate, &Split, &Priority];
+    all.into_iter().find(|strategy| strategy.name() == name)
 }
 
 /// Decides what a rail carries next.
-pub trait Strategy: fmt::Debug + std::marker::Send {
+pub trait Strategy: fmt::Debug + std::marker::Send + Sync {
     /// The name by which people choose it.
     fn name(&self) -> &'static str;
 
     /// Fills `plan`, which is empty, with what the rail `rails[rail]`, which has room, shall carry
     /// next. An empty plan sends nothing there now.
     fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan);
+}
+
+impl Strategy for &'static dyn Strategy {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
+        (**self).plan(window, rails, rail, plan);
+    }
 }
 
 /// One of the rails that lead to a gate.

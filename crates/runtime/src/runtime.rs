@@ -336,7 +336,8 @@ impl Runtime {
 
 /// The strategy that the configuration asks for.
 pub(crate) fn strategy(configuration: Configuration) -> Box<dyn Strategy> {
-    strategy::by_name(configuration.strategy()).expect("the table of variables has their names")
+    let strategy = strategy::by_name(configuration.strategy());
+    Box::new(strategy.expect("the table of variables has their names"))
 }
 
 pub(crate) fn cannot_reach(gate: GateId, error: &DriverError) -> String {

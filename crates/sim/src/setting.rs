@@ -1,8 +1,8 @@
 //! What a seed chooses of a world before it begins.
 
 use base::{GateId, RailId, RailProfile};
-use engine::Engine;
-use engine::strategy;
+use engine::strategy::{NAMES, by_name};
+use engine::{Engine, Preferences, RailChoice};
 use fastrand::Rng;
 
 /// Processes, rails, and how faulty everything is.
@@ -13,6 +13,8 @@ pub(crate) struct Setting {
     /// By pair of processes.
     pairs: Vec<Vec<RailId>>,
     fetches: bool,
+    /// Whether some contexts have preferences.
+    prefers: bool,
     /// The name of the strategy.
     strategy: &'static str,
     /// How many times messages and receives are made, and with how many contexts.
@@ -74,7 +76,8 @@ impl Setting {
             rails,
             pairs,
             fetches: rng.bool(),
-            strategy: strategy::NAMES[rng.usize(..strategy::NAMES.len())],
+            prefers: rng.u8(..4) == 0,
+            strategy: NAMES[rng.usize(..NAMES.len())],
             episodes: if large { 1 } else { rng.usize(1..=3) },
             contexts: rng.usize(1..=2),
             messages: if large { 250 } else { rng.usize(1..50) },
@@ -92,13 +95,27 @@ impl Setting {
     }
 
     pub(crate) fn engine(&self, own: u32) -> Engine {
-        let strategy = strategy::by_name(self.strategy).expect("there is one of that name");
-        let mut engine = Engine::new(GateId(own), self.rails.clone(), strategy);
+        let strategy = by_name(self.strategy).expect("there is one of that name");
+        let mut engine = Engine::new(GateId(own), self.rails.clone(), Box::new(strategy));
         engine.count_messages_from(self.first_sequence);
         for peer in 0..self.processes {
             engine.connect(GateId(peer), self.pair(own, peer), self.fetches);
         }
         engine
+    }
+
+    /// How a process wants its messages of a context to travel.
+    pub(crate) fn preferences(&self, rng: &mut Rng) -> Preferences {
+        if !self.prefers || rng.bool() {
+            return Preferences::default();
+        }
+        let strategy = NAMES.get(rng.usize(..2 * NAMES.len())).copied();
+        let rails = match rng.u8(..3) {
+            0 => RailChoice::All,
+            1 => RailChoice::Fastest,
+            _ => RailChoice::Only(RailId(rng.u8(..self.rails.len() as u8))),
+        };
+        Preferences { strategy, priority: rng.i32(-1..3), rails }
     }
 
     fn pair(&self, one: u32, other: u32) -> &[RailId] {

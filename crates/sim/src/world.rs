@@ -282,6 +282,8 @@ impl World {
         self.apply(&facts);
         let (id, rank) = (Self::context_id(context), self.rank(context, process));
         let slot = self.engines[own].open_context(id, rank);
+        let preferences = self.setting.preferences(&mut self.rng);
+        self.engines[own].set_preferences(slot, preferences);
         self.slots[own][context] = Some(slot);
         self.begin_fetches(process);
         slot

@@ -68,7 +68,7 @@ fn large() -> Offer {
     Offer { divisible: true, ..Offer::new(24, 10 << 20) }
 }
 
-fn all() -> Vec<Box<dyn Strategy>> {
+fn all() -> Vec<&'static dyn Strategy> {
     NAMES.iter().map(|name| by_name(name).unwrap()).collect()
 }
 
@@ -148,7 +148,7 @@ fn plans_can_be_carried_out_and_some_rail_always_has_one() {
         for strategy in all() {
             let mut some = false;
             for rail in 0..rails.len() {
-                let plan = plan(&*strategy, &window, &rails, rail);
+                let plan = plan(strategy, &window, &rails, rail);
                 check(&window, &views(&rails), rail, &plan);
                 some |= plan.part.is_some() || !plan.entries.is_empty();
             }
@@ -166,7 +166,7 @@ fn small_ones_share_a_packet_and_large_ones_do_not() {
     assert_eq!(indices(&plan(&Split, &window, &rails, 0)), [0, 1, 2, 4]);
     let window = vec![medium(), medium(), medium()];
     for strategy in all() {
-        assert_eq!(indices(&plan(&*strategy, &window, &rails, 0)), [0], "{strategy:?}");
+        assert_eq!(indices(&plan(strategy, &window, &rails, 0)), [0], "{strategy:?}");
     }
 }
 
@@ -204,13 +204,13 @@ fn small_ones_go_by_the_rail_that_delivers_them_first() {
     rails[0].model = RailModel::new(&rails[0].profile);
     let window = vec![small(), small()];
     for strategy in all() {
-        assert!(!indices(&plan(&*strategy, &window, &rails, 0)).is_empty(), "{strategy:?}");
-        assert!(indices(&plan(&*strategy, &window, &rails, 1)).is_empty(), "{strategy:?}");
+        assert!(!indices(&plan(strategy, &window, &rails, 0)).is_empty(), "{strategy:?}");
+        assert!(indices(&plan(strategy, &window, &rails, 1)).is_empty(), "{strategy:?}");
     }
     rails[0].backlog = 100_000;
     for strategy in all() {
-        assert!(indices(&plan(&*strategy, &window, &rails, 0)).is_empty(), "{strategy:?}");
-        assert!(!indices(&plan(&*strategy, &window, &rails, 1)).is_empty(), "{strategy:?}");
+        assert!(indices(&plan(strategy, &window, &rails, 0)).is_empty(), "{strategy:?}");
+        assert!(!indices(&plan(strategy, &window, &rails, 1)).is_empty(), "{strategy:?}");
     }
 }
 

@@ -1,0 +1,101 @@
+//! How the messages of one context shall travel, where the program has said so.
+
+use base::RailId;
+
+use crate::engine::Engine;
+use crate::flow::ContextSlot;
+use crate::gate::Gate;
+use crate::outbox::Outbox;
+use crate::strategy::{self, LOOKAHEAD, Offer, Plan, RailSet, RailView, Strategy, Window};
+
+/// What a program wants for the messages of a context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preferences {
+    /// The strategy that plans them, one of [`strategy::NAMES`]; none: the engine's.
+    pub strategy: Option<&'static str>,
+    /// How urgent they are, for the strategy `priority`.
+    pub priority: i32,
+    /// Which rails carry them.
+    pub rails: RailChoice,
+}
+
+/// Which rails carry the messages of a context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RailChoice {
+    /// Whichever the strategy takes.
+    #[default]
+    All,
+    /// The fastest for large messages, of those that lead to the peer.
+    Fastest,
+    /// This one, where it leads to the peer; to others whichever the strategy takes.
+    Only(RailId),
+}
+
+impl Engine {
+    /// Tells how the messages of a context shall travel; those that wait are planned anew.
+    pub fn set_preferences(&mut self, context: ContextSlot, preferences: Preferences) {
+        let place = &mut self.contexts[context.0].preferences;
+        let before = std::mem::replace(place, preferences);
+        self.preferring -= usize::from(before != Preferences::default());
+        self.preferring += usize::from(preferences != Preferences::default());
+    }
+}
+
+/// The rails that a choice leaves for a gate; `fastest` is the fastest of those that lead there.
+pub(crate) fn chosen_rails(choice: RailChoice, gate: &Gate, fastest: RailId) -> RailSet {
+    match choice {
+        RailChoice::Only(rail) if gate.rails.contains(&rail) => RailSet::only(rail),
+        RailChoice::Fastest => RailSet::only(fastest),
+        _ => RailSet::ALL,
+    }
+}
+
+/// Plans where contexts have strategies of their own: each strategy sees the chunks that it is for.
+/// The one for the oldest chunk is asked first, and others if it has nothing for this rail.
+pub(crate) fn plan_by_preferences(
+    outbox: &Outbox<'_>,
+    default: &dyn Strategy,
+    rails: &[RailView<'_>],
+    rail: usize,
+    plan: &mut Plan,
+) {
+    let count = outbox.len().min(LOOKAHEAD);
+    for first in 0..count {
+        let wanted = outbox.strategy_of(first);
+        if (0..first).any(|index| outbox.strategy_of(index) == wanted) {
+            continue;
+        }
+        let mut selection = Selection { outbox, indices: [0; LOOKAHEAD], count: 0 };
+        (first..count).filter(|&index| outbox.strategy_of(index) == wanted).for_each(|index| {
+            selection.indices[selection.count] = index as u8;
+            selection.count += 1;
+        });
+        match wanted.and_then(strategy::by_name) {
+            Some(own) => own.plan(&selection, rails, rail, plan),
+            None => default.plan(&selection, rails, rail, plan),
+        }
+        for entry in plan.part.iter_mut().chain(&mut plan.entries) {
+            entry.index = usize::from(selection.indices[entry.index]);
+        }
+        if plan.part.is_some() || !plan.entries.is_empty() {
+            return;
+        }
+    }
+}
+
+/// Some of the chunks of an outbox.
+struct Selection<'a> {
+    outbox: &'a Outbox<'a>,
+    indices: [u8; LOOKAHEAD],
+    count: usize,
+}
+
+impl Window for Selection<'_> {
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    fn offer(&self, index: usize) -> Offer {
+        self.outbox.offer(usize::from(self.indices[index]))
+    }
+}
