@@ -2,11 +2,14 @@
 
 use std::ffi::OsString;
 
-use launch::{Application, Plan};
+use crate::{prefix, run};
 
-use crate::prefix;
+/// Options of the launcher that take one value each and may stand before the benchmark's own words.
+const OF_THE_LAUNCHER: [&str; 7] =
+    ["-n", "-np", "-N", "--hosts", "--hostfile", "--launch-agent", "-x"];
 
-/// Runs the installed benchmark program on two processes, or on as many as `-n` says.
+/// Runs the installed benchmark program on two processes, or on as many as `-n` says, here or on
+/// the hosts that are named.
 pub fn run(words: &[OsString]) -> Result<i32, String> {
     let program = prefix::find()?.join("lib/combray/combray-bench");
     if !program.exists() {
@@ -15,19 +18,39 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             program.display()
         ));
     }
-    let (processes, arguments) = match words {
-        [flag, count, rest @ ..] if flag == "-n" || flag == "-np" => {
-            let count = count.to_str().and_then(|text| text.parse().ok()).filter(|c| *c > 0);
-            (count.ok_or("-n wants the number of processes, at least 1")?, rest)
-        }
-        _ => (2, words),
-    };
-    let application = Application {
-        program: program.into_os_string(),
-        arguments: arguments.to_vec(),
-        processes,
-        ..Application::default()
-    };
-    let plan = Plan { applications: vec![application], ..Plan::default() };
-    launch::run(&plan).map_err(|error| error.to_string())
+    run::run(&launched(program.into_os_string(), words))
+}
+
+/// The words of `combray run` for the words of `combray bench`.
+fn launched(program: OsString, words: &[OsString]) -> Vec<OsString> {
+    let is_launchers = |pair: &&[OsString]| OF_THE_LAUNCHER.iter().any(|name| pair[0] == *name);
+    let own = 2 * words.chunks(2).take_while(is_launchers).count();
+    let (launchers, arguments) = words.split_at(own.min(words.len()));
+    // A count that is given again replaces this one.
+    let mut all: Vec<OsString> = vec!["-n".into(), "2".into()];
+    all.extend_from_slice(launchers);
+    all.extend(["--".into(), program]);
+    all.extend_from_slice(arguments);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launched_by(words: &str) -> String {
+        let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+        launched("program".into(), &words).join(" ".as_ref()).into_string().unwrap()
+    }
+
+    #[test]
+    fn the_launchers_options_stand_before_the_benchmarks() {
+        assert_eq!(launched_by(""), "-n 2 -- program");
+        assert_eq!(launched_by("pingpong --sizes 8"), "-n 2 -- program pingpong --sizes 8");
+        assert_eq!(
+            launched_by("-n 4 --hosts a,b barrier -n 3"),
+            "-n 2 -n 4 --hosts a,b -- program barrier -n 3"
+        );
+        assert_eq!(launched_by("--pin -n 3"), "-n 2 -- program --pin -n 3");
+    }
 }
