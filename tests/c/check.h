@@ -11,6 +11,7 @@
 //   // each: a b         one run with each word as the argument
 //   // thread            links with -pthread
 //   // one machine: why  not run on several hosts (tests/cluster/run)
+//   // combray.h         skipped where the library has no such header
 //   // memory: 12        GiB that must be available, else the test is skipped
 #ifndef CHECK_H
 #define CHECK_H

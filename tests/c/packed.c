@@ -2,6 +2,7 @@
 // beside messages of MPI on the same communicator.
 // run: 1 2 3 4
 // timeout: 60
+// combray.h
 #include "check.h"
 
 #include <combray.h>
