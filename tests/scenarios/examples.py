@@ -1,0 +1,50 @@
+"""The programs of examples/ that use combray.h: built and run, they check their own results."""
+
+import importlib.util
+import pathlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLES = HERE.parent.parent / "examples"
+
+# The words of the other scenarios: run, Skip.
+spec = importlib.util.spec_from_file_location("launching", HERE / "launching.py")
+launching = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(launching)
+Skip = launching.Skip
+
+
+def build(runner, name, *sources):
+    """Compile an example; gives the program."""
+    if not runner.header("combray.h").exists():
+        raise Skip("needs combray.h, which this library does not have")
+    program = runner.build / name
+    flags = ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror"]
+    files = [str(EXAMPLES / source) for source in sources]
+    code, output, _ = launching.run([*runner.mpicc, *flags, *files, "-o", str(program)])
+    assert code == 0, output
+    return str(program)
+
+
+def start(runner, count, *command):
+    code, output, _ = launching.run([*runner.mpiexec, "-n", str(count), *command], timeout=60)
+    assert code == 0, f"{count} processes: exit code {code}\n{output}"
+    return output
+
+
+def remote_calls(runner):
+    """Services on objects of other processes, many calls underway at once."""
+    program = build(runner, "remote_call", "remote_call/remote_call.c", "remote_call/demo.c")
+    for count in (2, 3, 4):
+        output = start(runner, count, program)
+        assert "all results are right" in output, output
+
+
+def page_server(runner):
+    """Pages that are fetched, changed and written back by all processes at once."""
+    program = build(runner, "page_server", "page_server.c")
+    for count, page_bytes, rounds in ((1, 8192, 50), (2, 8192, 200), (2, 65536, 30), (3, 64, 100), (4, 8192, 50)):
+        output = start(runner, count, program, str(page_bytes), str(rounds))
+        assert "all pages are right" in output, output
+
+
+SCENARIOS = [remote_calls, page_server]
