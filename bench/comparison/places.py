@@ -24,6 +24,8 @@ class OneMachine:
 
     name = title = ""
     pinning = "--pin"
+    # Whether times depend on how near the cores are to each other (see crossing.c).
+    feels_cores = True
 
     def open(self) -> None:
         pass
@@ -57,6 +59,11 @@ class Cluster:
     rates: tuple
     hosts: int = 2
     pinning = "--pin-ranks"
+
+    @property
+    def feels_cores(self) -> bool:
+        """Shaped interfaces are slower than anything that cores have to say to each other."""
+        return not any(self.rates)
 
     @property
     def payload_limit(self) -> float:

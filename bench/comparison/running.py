@@ -142,7 +142,7 @@ def key_of(record: dict, place: str) -> Key:
 @dataclass(frozen=True)
 class Sample:
     """One figure of one round. `crossings_ns` is what a cache line needed from core to core
-    before and after the run; empty where there is one core."""
+    before and after the run; empty where there is one core, or where it does not matter."""
 
     min_us: float
     median_us: float
@@ -207,7 +207,7 @@ class Measurements:
                      for samples in by_library.values() for sample in samples
                      for crossing in sample.crossings_ns]
         if not crossings:
-            return "one core"
+            return "however near the cores are"
         return f"{prefix}a cache line crossed in {min(crossings):.0f} to {max(crossings):.0f} ns"
 
     def best(self, key: tuple, name: str):
@@ -235,10 +235,10 @@ def measure_once(measurements: Measurements, library: Library, part: Part, cores
     arguments = ["--json", place.pinning, *part.options, *part.benchmarks]
     if wants_transport:
         arguments.insert(0, "--transport")
-    before = machine.crossing_nanoseconds(cores)
+    before = machine.crossing_nanoseconds(cores) if place.feels_cores else None
     output, failure = run_marked(place.environ(library),
                                  place.command(library, part.processes, arguments), seconds)
-    after = machine.crossing_nanoseconds(cores)
+    after = machine.crossing_nanoseconds(cores) if place.feels_cores else None
     if failure:
         place.reset()
     records = parse(output)
