@@ -127,17 +127,16 @@ fn join_pmix() -> Result<Job, JoinError> {
 }
 
 fn join_pmi(server: &Server, versions: [Version; 2]) -> Result<Job, JoinError> {
-    let (wire, rank, size) = match server {
-        Server::Descriptor { number, rank, size } => {
-            (Wire::new(connection(*number)?)?, *rank, *size)
+    match server {
+        Server::Descriptor { number, rank, size, job } => {
+            join_greeted(Wire::new(connection(*number)?)?, *rank, *size, job, versions)
         }
         Server::Port { address, id } => {
             let mut wire = Wire::new(connection_to(address)?)?;
             let (rank, size) = wire.introduce(id)?;
-            (wire, rank, size)
+            join_greeted(wire, rank, size, "", versions)
         }
-    };
-    join_greeted(wire, rank, size, versions)
+    }
 }
 
 /// Joins in the first version of PMI that the launcher speaks.
@@ -145,21 +144,17 @@ fn join_greeted(
     mut wire: Wire,
     rank: u32,
     size: u32,
+    job: &str,
     versions: [Version; 2],
 ) -> Result<Job, JoinError> {
     for version in versions {
-        if wire.greet(version)? {
-            return Ok(match version {
-                Version::One => {
-                    let (place, manager) = Pmi1::join(wire, rank, size)?;
-                    Job::new(place, manager)
-                }
-                Version::Two => {
-                    let (place, manager) = Pmi2::join(wire, rank)?;
-                    Job::new(place, manager)
-                }
-            });
+        if !wire.greet(version)? {
+            continue;
         }
+        return match version {
+            Version::One => Pmi1::join(wire, rank, size).map(|(place, pmi)| Job::new(place, pmi)),
+            Version::Two => Pmi2::join(wire, rank, job).map(|(place, pmi)| Job::new(place, pmi)),
+        };
     }
     Err(JoinError::new("the launcher speaks neither version 1 nor version 2 of PMI"))
 }

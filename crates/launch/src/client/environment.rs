@@ -19,8 +19,8 @@ pub(super) enum Found {
 /// Where a launcher that speaks PMI answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Server {
-    /// At a descriptor that it left open.
-    Descriptor { number: i32, rank: u32, size: u32 },
+    /// At a descriptor that it left open; `job` is its name of the job, or empty.
+    Descriptor { number: i32, rank: u32, size: u32, job: String },
     /// At an address, where this process tells its number.
     Port { address: String, id: String },
 }
@@ -70,7 +70,8 @@ fn server(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<Server>, 
         if rank >= size {
             return Err(wrong(&format!("PMI_RANK is {rank}, PMI_SIZE {size}")));
         }
-        return Ok(Some(Server::Descriptor { number: descriptor, rank, size }));
+        let job = variable("PMI_JOBID").unwrap_or_default();
+        return Ok(Some(Server::Descriptor { number: descriptor, rank, size, job }));
     }
     if let Some(address) = variable("PMI_PORT") {
         let id = variable("PMI_ID").ok_or_else(|| wrong("PMI_PORT is there, but no PMI_ID"))?;
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_server_is_found_whatever_else_is_set() {
-        let server = Server::Descriptor { number: 7, rank: 1, size: 4 };
+        let server = Server::Descriptor { number: 7, rank: 1, size: 4, job: String::new() };
         let server = Ok(Found::Pmi(server, [Version::One, Version::Two]));
         let variables =
             [("PMI_FD", "7"), ("PMI_RANK", "1"), ("PMI_SIZE", "4"), ("OMPI_COMM_WORLD_SIZE", "4")];
@@ -140,8 +141,15 @@ mod tests {
     fn launchers_inside_launchers_are_told_apart() {
         let pmix = [("PMIX_NAMESPACE", "job@1"), ("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "4")];
         assert_eq!(found(&pmix), Ok(Found::Pmix));
-        let slurm = [("PMI_FD", "7"), ("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("SLURM_STEP_ID", "0")];
-        let server = || Server::Descriptor { number: 7, rank: 0, size: 2 };
+        let slurm = [
+            ("PMI_FD", "7"),
+            ("PMI_RANK", "0"),
+            ("PMI_SIZE", "2"),
+            ("PMI_JOBID", "12.0"),
+            ("SLURM_STEP_ID", "0"),
+        ];
+        let job = || "12.0".to_owned();
+        let server = || Server::Descriptor { number: 7, rank: 0, size: 2, job: job() };
         let versions = [Version::Two, Version::One];
         assert_eq!(found(&slurm), Ok(Found::Pmi(server(), versions)));
         assert_eq!(

@@ -19,11 +19,12 @@ pub(super) struct Pmi2 {
 const LENGTH_BYTES: usize = 6;
 
 impl Pmi2 {
-    /// Joins the job of a launcher that was greeted; `rank` is what the environment says.
-    pub(super) fn join(wire: Wire, rank: u32) -> Result<(Place, Self), JoinError> {
+    /// Joins the job of a launcher that was greeted; `rank` and `job` are what the environment says.
+    pub(super) fn join(wire: Wire, rank: u32, job: &str) -> Result<(Place, Self), JoinError> {
         let mut pmi = Self { wire, rank, size: 0, job: String::new() };
         let own = rank.to_string();
-        let told = pmi.ask("fullinit", &[("pmirank", own.as_str()), ("threaded", "FALSE")])?;
+        let words = [("pmijobid", job), ("pmirank", own.as_str()), ("threaded", "FALSE")];
+        let told = pmi.ask("fullinit", &words)?;
         let (told_rank, size) = (number(&told, "rank"), number(&told, "size"));
         let Some(size) = size.filter(|size| told_rank == Some(rank) && rank < *size) else {
             return Err(JoinError::new(format!(

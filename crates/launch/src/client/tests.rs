@@ -20,7 +20,7 @@ fn job(answers: &'static [&'static str]) -> Result<Job, JoinError> {
         }
     });
     let wire = Wire::new(File::from(OwnedFd::from(ours)))?;
-    join_greeted(wire, 1, 2, [Version::One, Version::Two])
+    join_greeted(wire, 1, 2, "", [Version::One, Version::Two])
 }
 
 const GREETING: [&str; 5] = [
