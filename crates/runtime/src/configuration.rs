@@ -85,6 +85,7 @@ const OTHERS: &[&str] = &[
     "COMBRAY_LOCAL_SIZE",
     "COMBRAY_JOB",
     "COMBRAY_LAUNCH_AGENT",
+    "COMBRAY_PMIX_LIBRARY",
     "COMBRAY_CC",
     "COMBRAY_CXX",
 ];

@@ -23,7 +23,11 @@ impl Pmi2 {
     pub(super) fn join(wire: Wire, rank: u32, job: &str) -> Result<(Place, Self), JoinError> {
         let mut pmi = Self { wire, rank, size: 0, job: String::new() };
         let own = rank.to_string();
-        let words = [("pmijobid", job), ("pmirank", own.as_str()), ("threaded", "FALSE")];
+        let mut words = vec![("pmirank", own.as_str()), ("threaded", "FALSE")];
+        // Slurm wants to hear it, and Hydra, which gives none, does not read an empty one.
+        if !job.is_empty() {
+            words.insert(0, ("pmijobid", job));
+        }
         let told = pmi.ask("fullinit", &words)?;
         let (told_rank, size) = (number(&told, "rank"), number(&told, "size"));
         let Some(size) = size.filter(|size| told_rank == Some(rank) && rank < *size) else {

@@ -1,0 +1,163 @@
+"""Programs under the process managers of clusters: Hydra, PRRTE, Slurm.
+
+Each function takes the runner of tests/run; an AssertionError is a failure, Skip a skip.
+"""
+
+import atexit
+import functools
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "scenarios"))
+
+from launching import END_SECONDS_MAX, Skip, needs_combray, program, run  # noqa: E402
+
+SLURM = ROOT / "tests" / "cluster" / "slurm"
+SLURM_HOSTS = 2
+UNAVAILABLE = 77
+
+
+def installed(variable, *places):
+    """The first of these programs that is there; the variable may name another."""
+    named = os.environ.get(variable)
+    for place in [named] if named else [ROOT / "build" / place for place in places]:
+        if os.path.exists(place):
+            return str(place)
+    raise Skip(f"no {pathlib.Path(places[0]).name} (scripts/setup.sh test installs it)")
+
+
+def hydra(*options):
+    def command(_runner):
+        path = installed("HYDRA", "hydra/bin/mpiexec.hydra", "peers/mpich/bin/mpiexec.hydra")
+        return [path, *options]
+    return command
+
+
+def prrte(name):
+    def command(_runner):
+        path = installed(name.upper(), f"openmpi/bin/{name}", f"peers/openmpi/bin/{name}")
+        as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return [path, *as_root, "--map-by", ":OVERSUBSCRIBE"]
+    return command
+
+
+def slurm(mpi, *options, hosts=1):
+    def command(_runner):
+        slurm_is_up()
+        return [str(SLURM), "srun", "-N", str(hosts), "--overcommit", f"--mpi={mpi}", *options]
+    return command
+
+
+@functools.cache
+def slurm_problem():
+    """Starts Slurm once for all; says why there is none, if so."""
+    # Of its own, as another box may be up.
+    os.environ["COMBRAY_BOX"] = str(ROOT / "build" / "slurm-box")
+    atexit.register(subprocess.run, [str(SLURM), "down"])
+    done = subprocess.run([str(SLURM), "up", str(SLURM_HOSTS)], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL)
+    if done.returncode not in (0, UNAVAILABLE):
+        raise AssertionError(f"Slurm does not start:\n{done.stdout}{done.stderr}")
+    return done.stderr.strip() or "not available" if done.returncode else None
+
+
+def slurm_is_up():
+    if problem := slurm_problem():
+        raise Skip(problem)
+
+
+def programs_find_each_other(runner, manager):
+    for count in (1, 2, 4):
+        code, output, _ = run([*manager(runner), "-n", str(count), program(runner), "hello"])
+        lines = sorted(line for line in output.splitlines() if line.startswith("rank"))
+        assert code == 0 and lines == [f"rank {rank} of {count}" for rank in range(count)], output
+
+
+def messages_arrive(runner, manager):
+    code, output, _ = run([*manager(runner), "-n", "3", program(runner), "traffic"])
+    assert code == 0, f"exit code {code}\n{output}"
+
+
+def nobody_survives(runner, manager):
+    """However one process ends, the others, which wait for it, end too."""
+    for how in manager.endings:
+        code, output, seconds = run([*manager(runner), "-n", "3", program(runner), how])
+        assert code != 0, f"{how}: exit code 0\n{output}"
+        assert seconds < END_SECONDS_MAX, f"{how}: {seconds:.1f} s\n{output}"
+
+
+def played_under(play, name, manager):
+    def scenario(runner):
+        needs_combray(runner)
+        play(runner, manager)
+    scenario.__name__ = f"{name}_{play.__name__}"
+    return scenario
+
+
+def slurm_without_pmi_is_told(runner):
+    needs_combray(runner)
+    code, output, _ = run([*slurm("none")(runner), "-n", "2", program(runner), "hello"])
+    assert code != 0 and "rank" not in output, f"{code}: ran as so many jobs of one\n{output}"
+    assert re.search(r"srun --mpi=pmi2", output), f"what to do is not told:\n{output}"
+    code, output, _ = run([*slurm("none")(runner), "-n", "1", program(runner), "hello"])
+    assert code == 0 and "rank 0 of 1" in output, output
+
+
+def missing_pmix_library_is_told(runner):
+    needs_combray(runner)
+    command = ["env", "COMBRAY_PMIX_LIBRARY=/nowhere/libpmix.so", *prrte("prterun")(runner),
+               "-x", "COMBRAY_PMIX_LIBRARY", "-n", "2", program(runner), "hello"]
+    code, output, seconds = run(command)
+    assert code != 0 and seconds < END_SECONDS_MAX, f"{code} after {seconds:.1f} s\n{output}"
+    assert "/nowhere/libpmix.so" in output and "COMBRAY_PMIX_LIBRARY" in output, output
+
+
+def dead_pmix_launcher_is_told(runner):
+    """The variables of a launcher that is not there any more."""
+    needs_combray(runner)
+    prrte("prterun")(runner)
+    stale = {"PMIX_NAMESPACE": "gone@1", "PMIX_RANK": "0", "PMIX_SECURITY_MODE": "native",
+             "PMIX_SERVER_URI41": "gone@0.0;tcp4://127.0.0.1:1"}
+    code, output, seconds = run([program(runner), "hello"], env=dict(os.environ, **stale))
+    assert code != 0 and seconds < END_SECONDS_MAX, f"{code} after {seconds:.1f} s\n{output}"
+    assert "PMIx" in output, output
+
+
+def a_job_inside_a_job_is_its_own(runner):
+    """Our launcher under another one: its variables win over those further out."""
+    needs_combray(runner)
+    inner = [*runner.mpiexec, "-n", "2", program(runner), "hello"]
+    for manager in (hydra(), prrte("prterun")):
+        code, output, _ = run([*manager(runner), "-n", "1", *inner])
+        assert code == 0 and "rank 1 of 2" in output, output
+
+
+def noticing(manager, *endings):
+    """A manager, and the endings of a process that it takes for the end of the job."""
+    manager.endings = endings
+    return manager
+
+
+MANAGERS = {
+    "hydra": noticing(hydra(), "abort", "kill"),
+    "hydra_over_a_port": noticing(hydra("-pmi-port"), "abort", "kill"),
+    # Under Slurm PMI-2 is proposed first, and Hydra speaks it too.
+    "hydra_with_pmi2": noticing(hydra("-genv", "SLURM_STEP_ID", "0"), "abort", "kill"),
+    "prterun": noticing(prrte("prterun"), "abort", "kill", "exit3", "exit0"),
+    "mpirun_of_open_mpi": noticing(prrte("mpirun"), "abort", "kill", "exit3", "exit0"),
+    "slurm_pmi2": noticing(slurm("pmi2", "--kill-on-bad-exit=1"), "abort", "kill", "exit3"),
+    "slurm_pmix": noticing(slurm("pmix"), "abort", "kill", "exit3", "exit0"),
+}
+
+SCENARIOS = [
+    *(played_under(play, name, manager) for name, manager in MANAGERS.items()
+      for play in (programs_find_each_other, messages_arrive, nobody_survives)),
+    slurm_without_pmi_is_told,
+    missing_pmix_library_is_told,
+    dead_pmix_launcher_is_told,
+    a_job_inside_a_job_is_its_own,
+]
