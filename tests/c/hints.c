@@ -37,6 +37,44 @@ static void give_comm(MPI_Comm comm, const char *key, const char *value) {
     OK(MPI_Info_free(&info));
 }
 
+// How messages travel can be chosen for each communicator; what means nothing is ignored, and
+// whatever is chosen, messages arrive.
+static void scheduling(MPI_Comm comm) {
+    static const char *const right[][2] = {
+        {"combray_strategy", "direct"}, {"combray_strategy", "priority"}, {"combray_priority", "-3"},
+        {"combray_priority", "7"},      {"combray_rail", "fastest"},      {"combray_rail", "shm"}};
+    static const char *const wrong[][2] = {{"combray_strategy", "magic"}, {"combray_strategy", ""},
+                                           {"combray_priority", "high"},  {"combray_priority", "1e3"},
+                                           {"combray_rail", "nowhere0"},  {"combray_rail", "Fastest"}};
+    MPI_Info info;
+    int rank, size, flag = 0, room = 0;
+    OK(MPI_Comm_get_info(comm, &info));
+    OK(MPI_Info_get_string(info, "combray_strategy", &room, NULL, &flag));
+    OK(MPI_Info_free(&info));
+    if (!flag) return;  // another library
+    expect_of_comm(comm, "combray_priority", "0");
+    expect_of_comm(comm, "combray_rail", "all");
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        give_comm(comm, right[i][0], right[i][1]);
+        expect_of_comm(comm, right[i][0], right[i][1]);
+        OK(MPI_Comm_rank(comm, &rank));
+        OK(MPI_Comm_size(comm, &size));
+        for (int length = 1; length <= 1 << 20; length *= 32) {
+            char *out = calloc(length, 1), *in = calloc(length, 1);
+            memset(out, rank + 1, length);
+            OK(MPI_Sendrecv(out, length, MPI_CHAR, (rank + 1) % size, 3, in, length, MPI_CHAR,
+                            (rank + size - 1) % size, 3, comm, MPI_STATUS_IGNORE));
+            CHECK_EQ(in[length - 1], (rank + size - 1) % size + 1);
+            free(out);
+            free(in);
+        }
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) give_comm(comm, wrong[i][0], wrong[i][1]);
+    expect_of_comm(comm, "combray_strategy", "priority");
+    expect_of_comm(comm, "combray_priority", "7");
+    expect_of_comm(comm, "combray_rail", "shm");
+}
+
 static void communicators(void) {
     MPI_Comm comm, copy;
     MPI_Info info = with("mpi_assert_exact_length", "true");
@@ -51,6 +89,7 @@ static void communicators(void) {
     expect_of_comm(comm, "color", "blue");
     give_comm(comm, "mpi_assert_no_any_tag", "false");
     expect_of_comm(comm, "mpi_assert_no_any_tag", "false");
+    scheduling(comm);
     // A duplicate has only what it is given.
     OK(MPI_Comm_dup_with_info(comm, info, &copy));
     expect_of_comm(copy, "mpi_assert_exact_length", "true");

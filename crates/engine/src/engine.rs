@@ -211,6 +211,11 @@ impl Engine {
         &self.models[usize::from(rail.0)]
     }
 
+    /// What the rails can do, by their numbers.
+    pub fn rails(&self) -> &[RailProfile] {
+        &self.rails
+    }
+
     /// Lets another strategy decide from the next packet on.
     pub fn set_strategy(&mut self, strategy: Box<dyn Strategy>) {
         self.strategy = strategy;

@@ -7,6 +7,7 @@ mod duplication;
 mod from_group;
 mod inter;
 mod kinds;
+pub(crate) mod preferences;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
@@ -21,7 +22,6 @@ use crate::collective::cache::CollectiveCache;
 use crate::error_handler::ErrorHandler;
 use crate::group::{Group, GroupComparison};
 use crate::hints::Hints;
-use crate::info::Info;
 use crate::native::NativeSpaces;
 use crate::partitioned::PartitionedSpaces;
 use crate::session::Session;
@@ -244,16 +244,6 @@ impl Communicator {
         drop(old);
     }
 
-    /// All hints that hold, given or by default.
-    pub fn info(&self) -> Rc<Info> {
-        self.hints.info()
-    }
-
-    /// Adds hints, or changes them.
-    pub fn set_info(&self, info: &Info) {
-        self.hints.add(info);
-    }
-
     /// The session that it comes from, if it does.
     pub(crate) fn session(&self) -> Option<&Rc<Session>> {
         self.session.as_ref()
@@ -326,6 +316,15 @@ impl Communicator {
         self.spaces().collective
     }
 
+    /// All its spaces that are open.
+    fn open_slots(&self) -> impl Iterator<Item = ContextSlot> {
+        let first = self.spaces.get().map(|spaces| [spaces.point_to_point, spaces.collective]);
+        let partitioned = self.partitioned.get().map(PartitionedSpaces::slots);
+        let native = self.native.get().map(NativeSpaces::slots);
+        let later = partitioned.into_iter().flatten().chain(native.into_iter().flatten());
+        first.into_iter().flatten().chain(later)
+    }
+
     /// The spaces of its partitioned messages, opened by `open` if they are not.
     pub(crate) fn partitioned_spaces(
         &self,
@@ -379,15 +378,7 @@ impl Communicator {
 
 impl Drop for Communicator {
     fn drop(&mut self) {
-        if let Some(spaces) = self.spaces.get() {
-            self.contexts.retire([spaces.point_to_point, spaces.collective]);
-        }
-        if let Some(spaces) = self.partitioned.get() {
-            self.contexts.retire(spaces.slots());
-        }
-        if let Some(spaces) = self.native.get() {
-            self.contexts.retire(spaces.slots());
-        }
+        self.contexts.retire(self.open_slots());
     }
 }
 

@@ -4,6 +4,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use engine::strategy::NAMES;
+
+use crate::communicator::preferences::number;
 use crate::info::{Info, InfoLimits};
 
 /// The hints of one object.
@@ -22,15 +25,25 @@ struct Reserved {
     accepts: fn(&[u8]) -> bool,
 }
 
+/// Which strategy plans a communicator's packets, how urgent its messages are, and by which rails
+/// they go.
+pub(crate) const STRATEGY: &str = "combray_strategy";
+pub(crate) const PRIORITY: &str = "combray_priority";
+pub(crate) const RAIL: &str = "combray_rail";
+
 /// The reserved keys of communicators. All assertions are true of every program that makes them, so
 /// that it is no fault to make no use of them.
-const OF_COMMUNICATORS: [Reserved; 6] = [
+const OF_COMMUNICATORS: [Reserved; 9] = [
     assertion("mpi_assert_no_any_tag"),
     assertion("mpi_assert_no_any_source"),
     assertion("mpi_assert_exact_length"),
     assertion("mpi_assert_allow_overtaking"),
     assertion("mpi_assert_strict_persistent_collective_ordering"),
     MEMORY_KINDS,
+    Reserved { key: STRATEGY, default: NAMES[0], accepts: is_strategy },
+    Reserved { key: PRIORITY, default: "0", accepts: |value| number(value).is_some() },
+    // Whether there is such a rail is known where it is followed.
+    Reserved { key: RAIL, default: "all", accepts: |_| true },
 ];
 
 /// The reserved keys of windows.
@@ -63,10 +76,13 @@ impl Hints {
         Self { reserved: &OF_WINDOWS, given: RefCell::default() }
     }
 
-    /// All that hold: reserved ones, given or by default, then others that were given.
-    pub fn info(&self) -> Rc<Info> {
+    /// All that hold: reserved ones, given or by default, then others that were given. `defaults`
+    /// are those that are not always the same.
+    pub fn info(&self, defaults: &[(&str, &str)]) -> Rc<Info> {
         let info = Info::new();
         for Reserved { key, default, .. } in self.reserved {
+            let other = defaults.iter().find(|(other, _)| other == key);
+            let default = other.map_or(*default, |(_, default)| *default);
             let set = info.set(key.as_bytes(), default.as_bytes(), NO_LIMITS);
             debug_assert!(set.is_ok(), "there are no limits");
         }
@@ -74,12 +90,17 @@ impl Hints {
         info
     }
 
+    /// The value that was given to a key.
+    pub fn given(&self, key: &str) -> Option<Rc<[u8]>> {
+        self.given.borrow().hint(key.as_bytes())
+    }
+
     /// Adds hints to those that were given, or changes them; reserved ones with a value that means
-    /// nothing are ignored.
-    pub fn add(&self, hints: &Info) {
+    /// nothing are ignored, and whatever `accepts` refuses.
+    pub fn add(&self, hints: &Info, accepts: impl Fn(&[u8], &[u8]) -> bool) {
         let means_something = |key: &[u8], value: &[u8]| {
             let reserved = self.reserved.iter().find(|reserved| reserved.key.as_bytes() == key);
-            reserved.is_none_or(|reserved| (reserved.accepts)(value))
+            reserved.is_none_or(|reserved| (reserved.accepts)(value)) && accepts(key, value)
         };
         self.given.borrow().take_over(hints, means_something);
     }
@@ -98,6 +119,10 @@ fn is_ordering(value: &[u8]) -> bool {
     value == b"none" || value.split(|letter| *letter == b',').all(known)
 }
 
+fn is_strategy(value: &[u8]) -> bool {
+    NAMES.iter().any(|name| name.as_bytes() == value)
+}
+
 fn is_number(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
@@ -113,7 +138,7 @@ mod tests {
     }
 
     fn value(hints: &Hints, key: &str) -> Option<String> {
-        let found = hints.info().hint(key.as_bytes())?;
+        let found = hints.info(&[]).hint(key.as_bytes())?;
         Some(String::from_utf8_lossy(&found).into_owned())
     }
 
@@ -122,20 +147,29 @@ mod tests {
         let hints = Hints::of_communicator();
         let key = "mpi_assert_no_any_tag";
         assert_eq!(value(&hints, key).as_deref(), Some("false"));
-        hints.add(&given(key, "true"));
-        hints.add(&given("color", "blue"));
+        hints.add(&given(key, "true"), |_, _| true);
+        hints.add(&given("color", "blue"), |_, _| true);
         assert_eq!(value(&hints, key).as_deref(), Some("true"));
         assert_eq!(value(&hints, "color").as_deref(), Some("blue"));
-        assert_eq!(hints.info().key_count(), OF_COMMUNICATORS.len() + 1);
+        assert_eq!(hints.info(&[]).key_count(), OF_COMMUNICATORS.len() + 1);
     }
 
     #[test]
     fn values_without_meaning_are_ignored() {
         let communicator = Hints::of_communicator();
-        communicator.add(&given("mpi_assert_exact_length", "maybe"));
-        communicator.add(&given("mpi_memory_alloc_kinds", "moon"));
+        communicator.add(&given("mpi_assert_exact_length", "maybe"), |_, _| true);
+        communicator.add(&given("mpi_memory_alloc_kinds", "moon"), |_, _| true);
         assert_eq!(value(&communicator, "mpi_assert_exact_length").as_deref(), Some("false"));
         assert_eq!(value(&communicator, "mpi_memory_alloc_kinds").as_deref(), Some("mpi,system"));
+        for (key, wrong, right) in
+            [(STRATEGY, "magic", "split"), (PRIORITY, "very", "-3"), (PRIORITY, "5000000000", "7")]
+        {
+            let before = value(&communicator, key);
+            communicator.add(&given(key, wrong), |_, _| true);
+            assert_eq!(value(&communicator, key), before);
+            communicator.add(&given(key, right), |_, _| true);
+            assert_eq!(value(&communicator, key).as_deref(), Some(right));
+        }
         let window = Hints::of_window();
         for (key, wrong, right) in [
             ("accumulate_ordering", "rar,wrong", "war,rar"),
@@ -145,9 +179,9 @@ mod tests {
             ("no_locks", "", "true"),
         ] {
             let before = value(&window, key);
-            window.add(&given(key, wrong));
+            window.add(&given(key, wrong), |_, _| true);
             assert_eq!(value(&window, key), before);
-            window.add(&given(key, right));
+            window.add(&given(key, right), |_, _| true);
             assert_eq!(value(&window, key).as_deref(), Some(right));
         }
     }

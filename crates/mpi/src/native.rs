@@ -128,9 +128,9 @@ impl Process {
 
     fn native_spaces<'a>(&self, communicator: &'a Communicator) -> &'a NativeSpaces {
         communicator.native_spaces(|block, rank| NativeSpaces {
-            segments: self.open_context(block.id(Purpose::NativeSegments), rank),
-            openings: self.open_context(block.id(Purpose::PackedOpening), rank),
-            data: self.open_context(block.id(Purpose::PackedData), rank),
+            segments: self.open_context_of(communicator, block.id(Purpose::NativeSegments), rank),
+            openings: self.open_context_of(communicator, block.id(Purpose::PackedOpening), rank),
+            data: self.open_context_of(communicator, block.id(Purpose::PackedData), rank),
             next_tag: Cell::new(0),
             unopened: RefCell::default(),
             spare: RefCell::default(),

@@ -258,8 +258,12 @@ impl Process {
 
     fn partitioned_spaces<'a>(&self, communicator: &'a Communicator) -> &'a PartitionedSpaces {
         communicator.partitioned_spaces(|block, rank| PartitionedSpaces {
-            introductions: self.open_context(block.id(Purpose::PartitionedIntroduction), rank),
-            data: self.open_context(block.id(Purpose::PartitionedData), rank),
+            introductions: self.open_context_of(
+                communicator,
+                block.id(Purpose::PartitionedIntroduction),
+                rank,
+            ),
+            data: self.open_context_of(communicator, block.id(Purpose::PartitionedData), rank),
             next_tag: Cell::new(0),
         })
     }

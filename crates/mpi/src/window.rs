@@ -235,12 +235,12 @@ impl Window {
 
     /// All hints that hold, given or by default.
     pub fn info(&self) -> Rc<Info> {
-        self.hints.info()
+        self.hints.info(&[])
     }
 
     /// Adds hints, or changes them.
     pub fn set_info(&self, info: &Info) {
-        self.hints.add(info);
+        self.hints.add(info, |_, _| true);
     }
 
     /// The attributes that the program stored on it.

@@ -43,16 +43,16 @@ fn every_way_of_creation_works_for_one_process() {
     let info = Info::new();
     info.set(b"key", b"value", limits).unwrap();
     world.set_error_handler(Rc::new(ErrorHandler::Return));
-    world.set_info(&info);
+    process.set_communicator_info(world, &info);
     world.set_name(b"everybody");
 
     let copy = process.duplicate_communicator(world, 0).unwrap();
     assert_eq!(world.compare(&copy), CommunicatorComparison::Congruent);
     assert_eq!(world.compare(world), CommunicatorComparison::Identical);
     assert!(matches!(*copy.error_handler(), ErrorHandler::Return));
-    assert!(copy.name().is_empty() && copy.info().hint(b"key").is_none());
+    assert!(copy.name().is_empty() && process.communicator_info(&copy).hint(b"key").is_none());
     let copy = process.duplicate_communicator_with_info(world, 0, &info).unwrap();
-    assert_eq!(copy.info().hint(b"key").as_deref(), Some(&b"value"[..]));
+    assert_eq!(process.communicator_info(&copy).hint(b"key").as_deref(), Some(&b"value"[..]));
 
     let group = Rc::clone(world.group());
     assert!(process.create_communicator(world, &group).unwrap().is_some());
@@ -67,7 +67,7 @@ fn every_way_of_creation_works_for_one_process() {
     assert!(process.split_communicator(world, None, 0).unwrap().is_none());
     let shared = SplitKind::SharedMemory;
     let shared = process.split_communicator_by_kind(world, shared, 0, Some(&info)).unwrap().0;
-    assert!(shared.unwrap().info().hint(b"key").is_some());
+    assert!(process.communicator_info(&shared.unwrap()).hint(b"key").is_some());
     let none = SplitKind::None;
     assert!(process.split_communicator_by_kind(world, none, 0, None).unwrap().0.is_none());
     process.finalize().unwrap();

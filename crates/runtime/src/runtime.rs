@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use base::{ContextId, GateId, RailId};
+use base::{ContextId, GateId, RailId, RailProfile};
 use driver::{Doorbell, Driver, DriverError, Loopback, Sink};
 use driver_shm::Shm;
 use engine::strategy::{self, Strategy};
 use engine::{
-    ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, Receive, RequestId,
+    ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, Preferences, Receive, RequestId,
     Send as SendCommand,
 };
 use memory::Buffer;
@@ -322,6 +322,21 @@ impl Runtime {
             self.connected(gate, reach.fetches);
         }
         Ok(())
+    }
+
+    /// Tells how the messages of a context shall travel.
+    pub fn set_preferences(&mut self, context: ContextSlot, preferences: Preferences) {
+        self.engine.set_preferences(context, preferences);
+    }
+
+    /// The rail with a name, or to an interface of that name.
+    pub fn rail_named(&self, name: &str) -> Option<RailId> {
+        let is_it = |rail: &RailProfile| {
+            let interface = rail.name.split_once(':').map(|(_, interface)| interface);
+            rail.name == name || interface == Some(name)
+        };
+        let found = self.engine.rails().iter().position(is_it)?;
+        u8::try_from(found).ok().map(RailId)
     }
 
     /// How messages to `gate` travel, for people: the rail, and how large ones are copied.

@@ -296,7 +296,7 @@ fn begin_duplicate(
     let library = call.library;
     let (copy, work) = library.process.begin_duplicate(comm, comm.handle.0 as u64)?;
     if let Some(info) = info {
-        copy.set_info(info);
+        library.process.set_communicator_info(&copy, info);
     }
     newcomm.set(library.communicators.insert(copy));
     let blamed = Blamed::Communicator(comm.handle);
@@ -332,14 +332,14 @@ pub fn comm_get_name(
     Ok(())
 }
 
-pub fn comm_set_info(_call: &Call, comm: KnownCommunicator, info: Option<Rc<Info>>) -> Outcome<()> {
-    comm.set_info(&info.unwrap_or_default());
+pub fn comm_set_info(call: &Call, comm: KnownCommunicator, info: Option<Rc<Info>>) -> Outcome<()> {
+    call.library.process.set_communicator_info(&comm, &info.unwrap_or_default());
     Ok(())
 }
 
 /// The hints, and beside them how messages to the next process travel.
 pub fn comm_get_info(call: &Call, comm: KnownCommunicator, info: Out<c::Info>) -> Outcome<()> {
-    let hints = comm.info();
+    let hints = call.library.process.communicator_info(&comm);
     let next = (comm.rank() + 1) % comm.peer_count();
     if let Some(transport) = call.library.process.transport(&comm, next) {
         hints.set(b"combray_transport", transport.as_bytes(), infos::LIMITS)?;

@@ -177,7 +177,7 @@ pub fn comm_create_from_group(
     let agreed = Agreed { string_tag: stringtag, error_handler: &errhandler };
     let made = call.library.process.create_communicator_from_group(&group, agreed)?;
     if let Some(info) = info {
-        made.set_info(&info);
+        call.library.process.set_communicator_info(&made, &info);
     }
     newcomm.set(call.library.communicators.insert(made));
     Ok(())
@@ -220,7 +220,7 @@ pub fn intercomm_create_from_groups(
     let agreed = Agreed { string_tag: stringtag, error_handler: &errhandler };
     let made = process.create_intercommunicator_from_groups(groups, agreed)?;
     if let Some(info) = info {
-        made.set_info(&info);
+        call.library.process.set_communicator_info(&made, &info);
     }
     newintercomm.set(call.library.communicators.insert(made));
     Ok(())

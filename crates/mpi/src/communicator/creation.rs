@@ -190,8 +190,12 @@ impl Process {
         let number = rank + communicator.remote().map_or(0, |remote| remote.first_local);
         Spaces {
             block,
-            point_to_point: self.open_context(block.id(Purpose::PointToPoint), rank),
-            collective: self.open_context(block.id(Purpose::Collective), number),
+            point_to_point: self.open_context_of(
+                communicator,
+                block.id(Purpose::PointToPoint),
+                rank,
+            ),
+            collective: self.open_context_of(communicator, block.id(Purpose::Collective), number),
         }
     }
 

@@ -44,7 +44,7 @@ impl Process {
         info: &Info,
     ) -> Result<Rc<Communicator>> {
         let copy = self.duplicate_communicator(communicator, object)?;
-        copy.set_info(info);
+        self.set_communicator_info(&copy, info);
         Ok(copy)
     }
 

@@ -95,7 +95,7 @@ impl Process {
         };
         let created = self.split_communicator(communicator, color, key)?;
         if let (Some(created), Some(info)) = (&created, info) {
-            created.set_info(info);
+            self.set_communicator_info(created, info);
         }
         Ok((created, largest))
     }
