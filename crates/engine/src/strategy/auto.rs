@@ -4,11 +4,12 @@ use super::aggregate::AS_SUBMITTED;
 use super::packing::Packing;
 use super::prediction::{Candidate, Sight};
 use super::split::ON_ALL_RAILS;
-use super::{Direct, LOOKAHEAD, Plan, RailView, Strategy, Window};
+use super::{Direct, LOOKAHEAD, Plan, Priority, RailView, Strategy, Window};
 
 /// Predicts from the models of the rails how long what waits would take under several strategies,
 /// and plans as the best of them does. Where there is nothing to choose it predicts nothing: a lone
 /// chunk, small ones that all go into one packet, or a lone rail whose packets cost next to nothing.
+/// Where the program said that some messages are more urgent than others it is `priority`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Auto;
 
@@ -43,6 +44,10 @@ impl Strategy for Auto {
 #[cold]
 fn choose(window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
     let sight = Sight::new(window, rails);
+    if sight.has_urgent() {
+        plan.clear();
+        return Priority.plan(window, rails, rail, plan);
+    }
     let direct: Candidate<'_> = &|window, rails, rail, plan| Direct.plan(window, rails, rail, plan);
     let submitted: Candidate<'_> =
         &|window, rails, rail, plan| AS_SUBMITTED.plan(window, rails, rail, plan);

@@ -46,9 +46,17 @@ impl Sight {
         self.offers[..self.count].iter().any(|offer| offer.divisible)
     }
 
+    /// Whether some messages are more urgent than others.
+    pub(super) fn has_urgent(&self) -> bool {
+        let control = |offer: &&Offer| offer.priority == i32::MAX;
+        let mut messages = self.offers[..self.count].iter().filter(|offer| !control(offer));
+        let first = messages.next().map(|offer| offer.priority);
+        messages.any(|offer| Some(offer.priority) != first)
+    }
+
     /// How long the chunks would take: the mean of when they arrive, and when the last does, in
-    /// nanoseconds, added. The end counts because programs wait for it, the mean because of
-    /// two orders with the same end the one that serves more chunks early is better.
+    /// nanoseconds, added. The end counts because programs wait for it; the mean, because of two
+    /// orders with the same end the one that serves more chunks early is better.
     pub(super) fn predict(
         &self,
         candidate: Candidate<'_>,

@@ -19,15 +19,17 @@ impl Strategy for Priority {
 
     fn plan(&self, window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
         let count = window.len().min(LOOKAHEAD);
-        let first = if count == 0 { 0 } else { window.offer(0).priority };
-        if (0..count).all(|index| window.offer(index).priority == first) {
-            return ON_ALL_RAILS.plan(window, rails, rail, plan);
-        }
         let mut offers = [Offer::new(0, 0); LOOKAHEAD];
         for (index, offer) in offers[..count].iter_mut().enumerate() {
             *offer = window.offer(index);
         }
         let offers = &mut offers[..count];
+        // Control records are no messages: their priority is above all.
+        let mut messages = offers.iter().filter(|offer| offer.priority < i32::MAX);
+        let first = messages.next().map_or(0, |offer| offer.priority);
+        if messages.all(|offer| offer.priority == first) {
+            return ON_ALL_RAILS.plan(window, rails, rail, plan);
+        }
         lend_urgency(offers);
         plan_urgent(offers, rails, rail, plan);
     }
