@@ -163,6 +163,7 @@ void bench_pingpong(struct job *job);
 void bench_pingping(struct job *job);
 void bench_rate(struct job *job);
 void bench_segments(struct job *job);
+void bench_packed(struct job *job);
 void bench_pages(struct job *job);
 void bench_sockets(struct job *job);
 void bench_indexed(struct job *job);

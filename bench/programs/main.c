@@ -11,9 +11,10 @@ static const struct {
 } benchmarks[] = {
     {"pingpong", bench_pingpong, 2}, {"pingping", bench_pingping, 2},
     {"rate", bench_rate, 2},         {"segments", bench_segments, 2},
-    {"pages", bench_pages, 2},       {"sockets", bench_sockets, 2},
-    {"indexed", bench_indexed, 2},   {"vector", bench_vector, 2},
-    {"self", bench_self, 1},         {"collectives", bench_collectives, 1},
+    {"packed", bench_packed, 2},     {"pages", bench_pages, 2},
+    {"sockets", bench_sockets, 2},   {"indexed", bench_indexed, 2},
+    {"vector", bench_vector, 2},     {"self", bench_self, 1},
+    {"collectives", bench_collectives, 1},
 };
 
 enum { BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };

@@ -13,13 +13,11 @@ mod piece;
 mod unpacking;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
 
 use base::Result;
 use engine::{ContextSlot, Receive, Send};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use crate::communicator::{Communicator, Purpose};
 use crate::point_to_point::{Destination, Source, checked_source, transfer};
@@ -27,6 +25,7 @@ use crate::process::Process;
 use crate::request::Request;
 
 pub use packing::Packing;
+use piece::Room;
 pub use unpacking::Unpacking;
 
 /// What a receiver may rely on.
@@ -48,11 +47,14 @@ pub(crate) struct NativeSpaces {
     /// For the rest of packed messages, with tags that the sender reserved.
     data: ContextSlot,
     next_tag: Cell<i32>,
-    /// Messages that were begun and of which nothing has gone, by receiver and tag.
-    unopened: RefCell<BTreeMap<(u32, i32), Weak<Packing>>>,
+    /// Messages that were begun and of which nothing has gone, by receiver and tag: few at a time.
+    unopened: RefCell<Vec<Begun>>,
     /// Memory for pieces, to be used again.
-    spare: RefCell<Vec<Arc<Scratch>>>,
+    spare: RefCell<Vec<Room>>,
 }
+
+/// Receiver and tag of a message, and the message.
+type Begun = ((u32, i32), Weak<Packing>);
 
 /// How many unused pieces are kept.
 const SPARE_MAX: usize = 16;
@@ -71,16 +73,38 @@ impl NativeSpaces {
     }
 
     /// Memory for a piece.
-    fn take_memory(&self) -> Arc<Scratch> {
+    fn take_room(&self) -> Room {
         let spare = self.spare.borrow_mut().pop();
-        spare.unwrap_or_else(|| Arc::new(Scratch::zeroed(piece::PIECE_BYTES)))
+        spare.unwrap_or_else(Room::new)
     }
 
     /// Takes the memory of a piece back, if nobody uses it any more.
-    fn give_back(&self, mut memory: Arc<Scratch>) {
+    fn give_back(&self, room: Room) {
         let mut spare = self.spare.borrow_mut();
-        if spare.len() < SPARE_MAX && Arc::get_mut(&mut memory).is_some() {
-            spare.push(memory);
+        if spare.len() < SPARE_MAX && room.is_free() {
+            spare.push(room);
+        }
+    }
+
+    /// Notes a message that was begun; the one with the same receiver and tag that was noted before.
+    fn note_begun(&self, key: (u32, i32), message: Weak<Packing>) -> Option<Rc<Packing>> {
+        let mut unopened = self.unopened.borrow_mut();
+        match unopened.iter_mut().find(|noted| noted.0 == key) {
+            Some((_, noted)) => std::mem::replace(noted, message).upgrade(),
+            None => {
+                unopened.push((key, message));
+                None
+            }
+        }
+    }
+
+    /// The first piece of a message goes.
+    fn note_opened(&self, key: (u32, i32), message: &Packing) {
+        let mut unopened = self.unopened.borrow_mut();
+        // A later message with this tag may have taken the place.
+        let is_it = |noted: &Begun| noted.0 == key && std::ptr::eq(noted.1.as_ptr(), message);
+        if let Some(index) = unopened.iter().position(is_it) {
+            unopened.swap_remove(index);
         }
     }
 }

@@ -72,12 +72,10 @@ impl Process {
             state: RefCell::default(),
         });
         if let Some(Target { rank, .. }) = target {
-            let mut unopened = spaces.unopened.borrow_mut();
-            let earlier = unopened.insert((rank, tag), Rc::downgrade(&message));
-            drop(unopened);
+            let earlier = spaces.note_begun((rank, tag), Rc::downgrade(&message));
             // Messages with one tag are received in the order in which they were begun: what was
             // begun before must be known to the receiver before this one can be.
-            if let Some(earlier) = earlier.and_then(|earlier| earlier.upgrade()) {
+            if let Some(earlier) = earlier {
                 earlier.submit_piece(self, spaces);
             }
         }
@@ -93,9 +91,18 @@ impl Packing {
     /// Adds a segment. Its memory stays as it is until the message has ended.
     pub fn pack(&self, process: &Process, segment: Buffer, mode: Mode) {
         let Some(target) = self.target else { return };
-        let spaces = process.native_spaces(&self.communicator);
         let bytes = segment.len();
         let inside = goes_inside(bytes, mode);
+        if inside {
+            let mut state = self.state.borrow_mut();
+            let waits = state.held < HELD_BYTES_MAX;
+            if let Some(piece) = state.piece.as_mut().filter(|piece| waits && piece.has_room(bytes))
+            {
+                piece.put_inside(&segment);
+                return;
+            }
+        }
+        let spaces = process.native_spaces(&self.communicator);
         let is_full = {
             let state = self.state.borrow();
             let room = if inside { bytes } else { 0 };
@@ -108,7 +115,7 @@ impl Packing {
             process.runtime().flush();
         }
         let mut state = self.state.borrow_mut();
-        let new_piece = || Writer::new(spaces.take_memory(), self.first_tag);
+        let new_piece = || Writer::new(spaces.take_room(), self.first_tag);
         let piece = state.piece.get_or_insert_with(new_piece);
         if inside {
             piece.put_inside(&segment);
@@ -127,14 +134,14 @@ impl Packing {
         let spaces = process.native_spaces(&self.communicator);
         let mut state = self.state.borrow_mut();
         let piece = state.piece.take();
-        let piece = piece.unwrap_or_else(|| Writer::new(spaces.take_memory(), self.first_tag));
+        let piece = piece.unwrap_or_else(|| Writer::new(spaces.take_room(), self.first_tag));
         let (context, tag) = self.mark_opened(spaces, &mut state, target);
-        let (data, memory) = piece.close(true);
+        let (data, room) = piece.close(true);
         let id = process.runtime().send(message(target, context, tag, data));
         match id {
             // The memory is the piece's own, so nobody waits for it.
             Some(id) => process.runtime().detach(id),
-            None => spaces.give_back(memory),
+            None => spaces.give_back(room),
         }
         if state.pending.is_empty() { Request::Done } else { Request::Packing(Rc::clone(self)) }
     }
@@ -163,7 +170,7 @@ impl Packing {
         let Some(target) = self.target else { return };
         let mut state = self.state.borrow_mut();
         let piece = state.piece.take();
-        let piece = piece.unwrap_or_else(|| Writer::new(spaces.take_memory(), self.first_tag));
+        let piece = piece.unwrap_or_else(|| Writer::new(spaces.take_room(), self.first_tag));
         let (context, tag) = self.mark_opened(spaces, &mut state, target);
         let (data, _) = piece.close(false);
         let mut runtime = process.runtime();
@@ -181,12 +188,7 @@ impl Packing {
         if std::mem::replace(&mut state.opened, true) {
             return (spaces.data, self.first_tag);
         }
-        let mut unopened = spaces.unopened.borrow_mut();
-        let key = (target.rank, self.tag);
-        // A later message with this tag may have taken the place.
-        if unopened.get(&key).is_some_and(|other| std::ptr::eq(other.as_ptr(), self)) {
-            unopened.remove(&key);
-        }
+        spaces.note_opened((target.rank, self.tag), self);
         (spaces.openings, self.tag)
     }
 }

@@ -41,20 +41,40 @@ pub(super) fn goes_inside(bytes: usize, mode: Mode) -> bool {
     bytes <= most
 }
 
+/// Memory for a piece.
+#[derive(Debug)]
+pub(super) struct Room {
+    memory: Arc<Scratch>,
+    /// All of it.
+    buffer: Buffer,
+}
+
+impl Room {
+    pub(super) fn new() -> Self {
+        let memory = Arc::new(Scratch::zeroed(PIECE_BYTES));
+        let buffer = Buffer::of_scratch(&memory, 0, PIECE_BYTES);
+        Self { memory, buffer }
+    }
+
+    /// Whether no transfer uses it any more.
+    pub(super) fn is_free(&self) -> bool {
+        // This, and the buffer.
+        Arc::strong_count(&self.memory) == 2
+    }
+}
+
 /// A piece that is being filled.
 #[derive(Debug)]
 pub(super) struct Writer {
-    memory: Arc<Scratch>,
-    buffer: Buffer,
+    room: Room,
     used: usize,
 }
 
 impl Writer {
     /// The piece of a message whose further data comes with `first_tag` and the next tag.
-    pub(super) fn new(memory: Arc<Scratch>, first_tag: i32) -> Self {
-        let buffer = Buffer::of_scratch(&memory, 0, PIECE_BYTES);
-        buffer.write(0, &first_tag.to_le_bytes());
-        Self { memory, buffer, used: HEADER_BYTES }
+    pub(super) fn new(room: Room, first_tag: i32) -> Self {
+        room.buffer.write(0, &first_tag.to_le_bytes());
+        Self { room, used: HEADER_BYTES }
     }
 
     /// Whether there is room for the entry of a segment with so many bytes inside (none for one that
@@ -65,27 +85,29 @@ impl Writer {
     }
 
     /// Adds a segment with its data.
+    #[inline]
     pub(super) fn put_inside(&mut self, data: &Buffer) {
         self.put_word(INSIDE | (data.len() as u32) << KIND_BITS);
-        data.copy_range(0, &self.buffer, self.used, data.len());
+        data.copy_range(0, &self.room.buffer, self.used, data.len());
         self.used += data.len();
     }
 
     /// Adds the length of a segment that goes by itself.
     pub(super) fn put_apart(&mut self, bytes: usize) {
         self.put_word(APART);
-        self.buffer.write(self.used, &(bytes as u64).to_le_bytes());
+        self.room.buffer.write(self.used, &(bytes as u64).to_le_bytes());
         self.used += LENGTH_BYTES;
     }
 
-    /// Ends the piece: what to send, and the memory that it lies in.
-    pub(super) fn close(mut self, is_last: bool) -> (Buffer, Arc<Scratch>) {
+    /// Ends the piece: what to send, and where it lies.
+    pub(super) fn close(mut self, is_last: bool) -> (Buffer, Room) {
         self.put_word(if is_last { END } else { MORE });
-        (self.buffer.contiguous_part(0, self.used), self.memory)
+        (self.room.buffer.contiguous_part(0, self.used), self.room)
     }
 
+    #[inline]
     fn put_word(&mut self, word: u32) {
-        self.buffer.write(self.used, &word.to_le_bytes());
+        self.room.buffer.write(self.used, &word.to_le_bytes());
         self.used += WORD_BYTES;
     }
 }
@@ -106,22 +128,20 @@ pub(super) enum Entry {
 /// A piece that has arrived.
 #[derive(Debug)]
 pub(super) struct Reader {
-    memory: Arc<Scratch>,
-    buffer: Buffer,
+    room: Room,
     length: usize,
     at: usize,
 }
 
 impl Reader {
-    /// Memory for a piece, and the buffer to receive it into.
-    pub(super) fn expecting(memory: Arc<Scratch>) -> Self {
-        let buffer = Buffer::of_scratch(&memory, 0, PIECE_BYTES);
-        Self { memory, buffer, length: 0, at: HEADER_BYTES }
+    /// The place of a piece that is to come.
+    pub(super) fn expecting(room: Room) -> Self {
+        Self { room, length: 0, at: HEADER_BYTES }
     }
 
     /// Where the piece is to be received.
     pub(super) fn buffer(&self) -> Buffer {
-        self.buffer.clone()
+        self.room.buffer.clone()
     }
 
     /// The piece is there, with so many bytes; the first of the two tags for data.
@@ -141,6 +161,7 @@ impl Reader {
     ///
     /// # Errors
     /// As for [`Reader::arrived`].
+    #[inline]
     pub(super) fn entry(&self) -> Result<Entry> {
         let left = self.length - self.at;
         if left < WORD_BYTES {
@@ -160,11 +181,13 @@ impl Reader {
     }
 
     /// Copies the data of the next entry, a segment that is inside and as long as `into`.
+    #[inline]
     pub(super) fn copy(&self, into: &Buffer) {
-        self.buffer.copy_range(self.at + WORD_BYTES, into, 0, into.len());
+        self.room.buffer.copy_range(self.at + WORD_BYTES, into, 0, into.len());
     }
 
     /// Goes on to what stands behind the next entry.
+    #[inline]
     pub(super) fn pass(&mut self, entry: Entry) {
         self.at += WORD_BYTES
             + match entry {
@@ -174,14 +197,15 @@ impl Reader {
             };
     }
 
-    /// The memory, for the next piece.
-    pub(super) fn into_memory(self) -> Arc<Scratch> {
-        self.memory
+    /// The memory, for another piece.
+    pub(super) fn into_room(self) -> Room {
+        self.room
     }
 
+    #[inline]
     fn bytes_at<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut bytes = [0; N];
-        self.buffer.read(at, &mut bytes);
+        self.room.buffer.read(at, &mut bytes);
         bytes
     }
 }
@@ -203,14 +227,14 @@ mod tests {
     }
 
     fn reader(piece: &Buffer) -> Reader {
-        let reader = Reader::expecting(Arc::new(Scratch::zeroed(PIECE_BYTES)));
+        let reader = Reader::expecting(Room::new());
         piece.copy_to(&reader.buffer());
         reader
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let mut writer = Writer::new(Arc::new(Scratch::zeroed(PIECE_BYTES)), 7);
+        let mut writer = Writer::new(Room::new(), 7);
         writer.put_inside(&scratch(b"abc"));
         writer.put_inside(&scratch(b""));
         writer.put_apart(1 << 40);
@@ -237,7 +261,7 @@ mod tests {
         for mode in [Mode::Express, Mode::Cheaper] {
             let most = (0..PIECE_BYTES).rev().find(|&bytes| goes_inside(bytes, mode)).unwrap();
             for bytes in [0, 1, 8, 100, most] {
-                let mut writer = Writer::new(Arc::new(Scratch::zeroed(PIECE_BYTES)), 0);
+                let mut writer = Writer::new(Room::new(), 0);
                 while writer.has_room(bytes) {
                     writer.put_inside(&scratch(&vec![1; bytes]));
                 }
@@ -248,7 +272,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_found_out() {
-        let mut writer = Writer::new(Arc::new(Scratch::zeroed(PIECE_BYTES)), 7);
+        let mut writer = Writer::new(Room::new(), 7);
         writer.put_inside(&scratch(b"abc"));
         let (piece, _) = writer.close(true);
         for length in 0..piece.len() as u64 {
@@ -263,7 +287,7 @@ mod tests {
             }
         }
         for tag in [-1, i32::MAX] {
-            let (piece, _) = Writer::new(Arc::new(Scratch::zeroed(PIECE_BYTES)), tag).close(true);
+            let (piece, _) = Writer::new(Room::new(), tag).close(true);
             assert!(reader(&piece).arrived(piece.len() as u64).is_err());
         }
     }

@@ -98,7 +98,7 @@ impl Process {
         };
         if let Some(source) = source {
             let spaces = self.native_spaces(communicator);
-            let reader = Reader::expecting(spaces.take_memory());
+            let reader = Reader::expecting(spaces.take_room());
             let (context, buffer) = (spaces.openings, reader.buffer());
             state.reader = Some(reader);
             let id = self.runtime().receive(Receive { context, source, tag, buffer });
@@ -124,7 +124,7 @@ impl Unpacking {
         let inside = goes_inside(segment.len(), mode);
         let number = {
             let mut state = self.state.borrow_mut();
-            if state.is_from_nobody() {
+            if state.take_at_hand(&segment) || state.is_from_nobody() {
                 return Ok(());
             }
             let number = state.unpacked;
@@ -290,6 +290,26 @@ impl State {
         !waits && self.receives.iter().all(|receive| receive.1 != number)
     }
 
+    /// Takes a segment that stands next in a piece that is here; false if there is none such, or it
+    /// is not as long as the program's.
+    #[inline]
+    fn take_at_hand(&mut self, segment: &Buffer) -> bool {
+        if self.arriving.is_some() || !self.wishes.is_empty() {
+            return false;
+        }
+        let Some(reader) = &mut self.reader else { return false };
+        let Ok(entry @ Entry::Inside(length)) = reader.entry() else { return false };
+        if length != segment.len() {
+            return false;
+        }
+        reader.copy(segment);
+        reader.pass(entry);
+        self.unpacked += 1;
+        self.met += 1;
+        self.bytes += length as u64;
+        true
+    }
+
     fn take_error(&mut self, number: u64) -> Option<Error> {
         let index = self.errors.iter().position(|error| error.0 == number)?;
         Some(self.errors.remove(index).1)
@@ -375,9 +395,9 @@ impl State {
     /// Receives the next piece in place of the one that was read.
     fn expect_piece(&mut self, process: &Process, spaces: &NativeSpaces, opening: Opening) {
         if let Some(read) = self.reader.take() {
-            spaces.give_back(read.into_memory());
+            spaces.give_back(read.into_room());
         }
-        let reader = Reader::expecting(spaces.take_memory());
+        let reader = Reader::expecting(spaces.take_room());
         let Opening { source, first_tag, .. } = opening;
         let id = process.post_receive(spaces.data, source, first_tag, reader.buffer());
         self.arriving = Some(id);
@@ -388,7 +408,7 @@ impl State {
     fn finish(&mut self, spaces: &NativeSpaces) {
         self.finished = true;
         if let Some(read) = self.reader.take() {
-            spaces.give_back(read.into_memory());
+            spaces.give_back(read.into_room());
         }
     }
 
