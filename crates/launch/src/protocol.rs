@@ -10,6 +10,7 @@ mod fields;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use sys::process::End;
 
@@ -30,6 +31,11 @@ pub(crate) const OUTPUT_BYTES_MAX: u32 = 256 << 10;
 
 /// The same for what goes to the standard input of rank 0.
 pub(crate) const INPUT_BYTES_MAX: u32 = 64 << 10;
+
+/// How often each side tells the other that it is still there, as a connection may be lost without a
+/// word; and after how long without one it is lost.
+pub(crate) const STILL_INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Where a process wrote something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +82,8 @@ pub(crate) enum Order {
     Room(Target, u32),
     /// All ranks have ended: end what they left behind, send the last of their output, and leave.
     Close,
+    /// The launcher is still there.
+    Still,
 }
 
 /// What a machine tells the launcher.
@@ -97,6 +105,8 @@ pub(crate) enum Report {
     Ended(u32, End),
     /// Rank 0 has taken so many bytes of its standard input.
     Took(u32),
+    /// The agent is still there.
+    Still,
 }
 
 /// The line with which an agent begins.
@@ -138,6 +148,7 @@ impl Order {
                 frame.number(*bytes);
             }
             Self::Close => frame.push(6),
+            Self::Still => frame.push(7),
         })
     }
 
@@ -159,6 +170,7 @@ impl Order {
             }
             5 => Self::Room(fields.target()?, fields.number()?),
             6 => Self::Close,
+            7 => Self::Still,
             _ => return None,
         })
     }
@@ -229,6 +241,7 @@ impl Report {
                 frame.push(72);
                 frame.number(*bytes);
             }
+            Self::Still => frame.push(73),
         })
     }
 
@@ -247,6 +260,7 @@ impl Report {
                 Self::Ended(rank, if is_signal { End::Signal(number) } else { End::Code(number) })
             }
             72 => Self::Took(fields.number()?),
+            73 => Self::Still,
             _ => return None,
         })
     }
@@ -286,6 +300,7 @@ impl Orders {
                 self.ranks = Some(start.ranks.iter().map(|pair| pair.0).collect());
                 makes_sense
             }
+            Order::Still => true,
             Order::Answer(rank, _) | Order::Signal(Some(rank), _) => is_ours(rank),
             _ => self.ranks.is_some(),
         };

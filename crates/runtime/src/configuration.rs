@@ -86,6 +86,8 @@ const OTHERS: &[&str] = &[
     "COMBRAY_JOB",
     "COMBRAY_LAUNCH_AGENT",
     "COMBRAY_PMIX_LIBRARY",
+    "COMBRAY_BOX",
+    "COMBRAY_NODE",
     "COMBRAY_CC",
     "COMBRAY_CXX",
 ];

@@ -6,13 +6,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Instant;
 
 use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
 
 use super::crew::{Crew, Input};
 use super::outlets::Outlet;
 use super::{KILL_TIME_MAX, LaunchError, end_descendants, is_no_end};
-use crate::protocol::{self, Order, Orders, Report};
+use crate::protocol::{self, Order, Orders, Report, SILENCE_MAX, STILL_INTERVAL};
 
 /// When more than this waits for the launcher, nothing more is heard from the processes.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
@@ -28,6 +29,9 @@ struct Agent {
     /// Where reports go.
     outlet: Outlet,
     signals: Signals,
+    /// When something was heard from the launcher last, and when it was last told that we are here.
+    heard: Instant,
+    told: Instant,
 }
 
 /// Serves the launcher until it says that the job is over, or the connection ends. Returns the exit
@@ -37,7 +41,8 @@ pub(super) fn serve(signals: Signals) -> Result<i32, LaunchError> {
     let mut outlet = Outlet::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
     outlet.queue.extend_from_slice(protocol::greeting().as_bytes());
     let crew = Crew::new(Input::Relayed, DescriptorLimit::read()?);
-    let mut agent = Agent { crew, source, orders: Orders::default(), outlet, signals };
+    let (orders, now) = (Orders::default(), Instant::now());
+    let mut agent = Agent { crew, source, orders, outlet, signals, heard: now, told: now };
     let outcome = loop {
         match agent.round() {
             Ok(false) => {}
@@ -63,8 +68,11 @@ impl Agent {
         let first = watched.len();
         self.crew.set_deaf(self.outlet.waiting() > QUEUE_BYTES_MAX);
         self.crew.watched(&mut watched);
-        let ready = process::poll(&watched, None)?;
+        let until = (self.told + STILL_INTERVAL).min(self.heard + SILENCE_MAX);
+        let patience = until.saturating_duration_since(Instant::now());
+        let ready = process::poll(&watched, Some(patience))?;
         let mut reports = Vec::new();
+        self.look_at_clock(&mut reports)?;
         self.crew.serve(&ready[first..], &mut reports);
         if self.handle_signals(&mut reports) {
             return Ok(true);
@@ -82,6 +90,22 @@ impl Agent {
             self.outlet.write()?;
         }
         Ok(false)
+    }
+
+    /// Tells the launcher that we are still here.
+    ///
+    /// # Errors
+    /// The launcher has not told that it is, for too long.
+    fn look_at_clock(&mut self, reports: &mut Vec<Report>) -> Result<(), LaunchError> {
+        let now = Instant::now();
+        if now >= self.told + STILL_INTERVAL {
+            self.told = now;
+            reports.push(Report::Still);
+        }
+        if now >= self.heard + SILENCE_MAX {
+            return Err(LaunchError::new("the launcher cannot be heard any more".to_owned()));
+        }
+        Ok(())
     }
 
     /// Deals with signals; returns whether one asks for the end. What the person sends to the job
@@ -109,6 +133,7 @@ impl Agent {
             Ok(0) | Err(_) => return Ok(true),
             Ok(length) => length,
         };
+        self.heard = Instant::now();
         let mut orders = Vec::new();
         self.orders.receive(&bytes[..length], &mut orders).map_err(|what| {
             LaunchError::new(format!("the agent does not understand its launcher: {what}"))

@@ -111,6 +111,7 @@ impl Crew {
                 wanted.for_each(|rank| rank.signal(number));
             }
             Order::Room(target, bytes) => self.room[target as usize] += i64::from(bytes),
+            Order::Still => {}
             Order::Close => {
                 end_descendants();
                 (0..self.ranks.len()).for_each(|index| self.drain(index, reports));

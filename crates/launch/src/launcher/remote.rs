@@ -13,7 +13,7 @@ use sys::process::{self, DescriptorLimit, End, Interest, signal};
 
 use super::outlets::Outlet;
 use super::{LaunchError, is_no_end};
-use crate::protocol::{Conversation, Order, Report};
+use crate::protocol::{Conversation, Order, Report, SILENCE_MAX, STILL_INTERVAL};
 
 /// A host and the way to it.
 pub(super) struct Remote {
@@ -29,8 +29,13 @@ pub(super) struct Remote {
     conversation: Conversation,
     /// The end of what the command wrote to its error output.
     said: Vec<u8>,
+    /// When something was heard from the agent last, and when it was last told that we are here.
+    heard: Instant,
+    told: Instant,
     /// What is wrong with what came.
     nonsense: Option<String>,
+    /// Whether nothing was heard from it for too long.
+    is_silent: bool,
     /// Since when nothing more can come.
     closed: Option<Instant>,
     /// What is watched, in the order of the last [`watched`](Self::watched).
@@ -54,8 +59,8 @@ const SAID_BYTES_MAX: usize = 4096;
 /// How long a command that has closed its output may take to end and tell why.
 const END_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// What people get who name no command: without questions, without X11, never as the master that
-/// other connections share, as it is ended with the job; and a host that is gone is noticed.
+/// What people get who name no command: without questions, without X11, and never as the master that
+/// other connections share, as it is ended with the job.
 const SSH: &[&str] =
     &["ssh", "-x", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ServerAliveInterval=15"];
 
@@ -100,7 +105,10 @@ impl Remote {
             errors,
             conversation: Conversation::new(ranks),
             said: Vec::new(),
+            heard: Instant::now(),
+            told: Instant::now(),
             nonsense: None,
+            is_silent: false,
             closed: None,
             watched: Vec::new(),
         })
@@ -166,6 +174,7 @@ impl Remote {
             let Some(source) = &mut self.reports else { return };
             match source.read(&mut bytes) {
                 Ok(length) if length > 0 => {
+                    self.heard = Instant::now();
                     let outcome = self.conversation.receive(&bytes[..length], reports);
                     if let Err(what) = outcome {
                         self.nonsense = Some(what);
@@ -222,18 +231,50 @@ impl Remote {
 
     /// Whether the connection has ended and no more can be learned of it.
     pub(super) fn is_gone(&self) -> bool {
-        self.deadline().is_some_and(|end| self.end.is_some() || Instant::now() >= end)
+        let is_late = |since: Instant| since.elapsed() >= END_TIME_MAX;
+        self.closed.is_some_and(|since| self.end.is_some() || is_late(since))
     }
 
-    /// When a connection that has ended is given up though its command is still there.
+    /// Tells the agent that we are still here, if it is time, and ends the connection if the agent
+    /// has not told so for too long.
+    pub(super) fn look_at_clock(&mut self) {
+        if !self.has_greeted() || self.closed.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        if now >= self.told + STILL_INTERVAL {
+            self.told = now;
+            // It is not too long.
+            let _ = self.send(&Order::Still);
+        }
+        if now >= self.heard + SILENCE_MAX {
+            self.is_silent = true;
+            self.kill();
+        }
+    }
+
+    /// When to look again: when a connection that has ended is given up though its command is still
+    /// there, or when its two ends tell each other that they are.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.closed.map(|since| since + END_TIME_MAX)
+        match self.closed {
+            Some(since) => Some(since + END_TIME_MAX),
+            None if self.has_greeted() => {
+                Some((self.told + STILL_INTERVAL).min(self.heard + SILENCE_MAX))
+            }
+            None => None,
+        }
     }
 
     /// What a person is told about a connection that is lost, or was never there.
     pub(super) fn obituary(&self, host: &str) -> String {
         if let Some(what) = &self.nonsense {
             return format!("what {host} sends makes no sense: {what}{}", self.last_words());
+        }
+        if self.is_silent {
+            let silence = SILENCE_MAX.as_secs();
+            return format!(
+                "the connection to {host} was lost: nothing was heard from it for {silence} s"
+            );
         }
         let command = &self.command;
         let own = std::env::current_exe().unwrap_or_default();

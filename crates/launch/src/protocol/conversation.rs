@@ -120,6 +120,7 @@ impl Conversation {
             (Report::Ended(rank, _), Stage::Started) => position(rank)
                 .is_some_and(|index| !std::mem::replace(&mut self.ranks[index].1, true)),
             (Report::Took(_), Stage::Started) => true,
+            (Report::Still, Stage::Greeted | Stage::Started) => true,
             _ => false,
         };
         if makes_sense { Ok(()) } else { Err(format!("a report makes no sense now: {report:?}")) }

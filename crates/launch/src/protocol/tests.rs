@@ -29,12 +29,14 @@ fn orders() -> Vec<Order> {
         Order::Signal(None, 15),
         Order::Signal(Some(0), 9),
         Order::Room(Target::Errors, 4096),
+        Order::Still,
         Order::Close,
     ]
 }
 
 fn reports() -> Vec<Report> {
     vec![
+        Report::Still,
         Report::Started(vec![70, 71]),
         Report::Wrote(0, Target::Errors, b"oh".to_vec()),
         Report::Said(3, b"cmd=init\n".to_vec()),

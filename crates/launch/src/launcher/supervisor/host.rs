@@ -185,6 +185,13 @@ impl Host {
         }
     }
 
+    /// Does what it is time for.
+    pub(super) fn look_at_clock(&mut self) {
+        if let Link::There(remote) = &mut self.link {
+            remote.look_at_clock();
+        }
+    }
+
     /// When to look again, though nothing may have happened.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match &self.link {

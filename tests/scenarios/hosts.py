@@ -1,0 +1,248 @@
+"""Jobs on several hosts, which are network namespaces of this machine (tests/cluster/box).
+
+Each function takes the runner of tests/run; an AssertionError is a failure, Skip a skip. How the
+launcher deals with hosts is tested in more cases, without namespaces, by crates/cli/tests/hosts.rs.
+"""
+
+import contextlib
+import getpass
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+BOX = HERE.parent / "cluster" / "box"
+RSH = HERE.parent / "cluster" / "rsh"
+
+_spec = importlib.util.spec_from_file_location("launching", HERE / "launching.py")
+launching = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(launching)
+END_SECONDS_MAX = launching.END_SECONDS_MAX
+
+
+class Skip(Exception):
+    """The scenario cannot be played here."""
+
+
+def box(*words, **more):
+    return subprocess.run([str(BOX), *map(str, words)], capture_output=True, text=True, **more)
+
+
+@contextlib.contextmanager
+def hosts(runner, count, *rates):
+    """So many hosts, of a box of this scenario's own."""
+    if not launching.is_combray(runner):
+        raise Skip("holds for Combray's launcher")
+    refusal = box("check")
+    if refusal.returncode != 0:
+        raise Skip(refusal.stderr.strip())
+    outer = os.environ.get("COMBRAY_BOX")
+    with tempfile.TemporaryDirectory(prefix="hosts-", dir=runner.build) as folder:
+        os.environ["COMBRAY_BOX"] = folder
+        try:
+            made = box("up", count, *(rates or (0,)))
+            assert made.returncode == 0, made.stderr
+            yield
+        finally:
+            box("down")
+            del os.environ["COMBRAY_BOX"]
+            if outer is not None:
+                os.environ["COMBRAY_BOX"] = outer
+
+
+def job(runner, places, *words, options=()):
+    return [*runner.mpiexec, "--hosts", places, "--launch-agent", str(RSH), *options, *words]
+
+
+def ends(command, *words, code=None, **more):
+    """The job fails soon and says these words."""
+    got, output, seconds = launching.run(command, **more)
+    assert got != 0 and code in (None, got), f"exit code {got}\n{output}"
+    assert seconds < END_SECONDS_MAX, f"{seconds:.1f} s\n{output}"
+    for word in words:
+        assert re.search(word, output), f"the message does not say {word!r}:\n{output}"
+    return output
+
+
+def ranks_run_on_their_hosts(runner):
+    with hosts(runner, 3):
+        words = ["sh", "-c", "echo $PMI_RANK $(hostname) $COMBRAY_NODE"]
+        code, output, _ = launching.run(job(runner, "box1:2,box2:1,box3:2", *words))
+        expected = ["0 box1 box1", "1 box1 box1", "2 box2 box2", "3 box3 box3", "4 box3 box3"]
+        assert code == 0 and sorted(output.splitlines()) == expected, output
+        code, output, _ = launching.run(job(runner, "box1:2,box2:2", launching.program(runner), "hello"))
+        lines = sorted(line for line in output.splitlines() if line.startswith("rank"))
+        assert code == 0 and lines == [f"rank {rank} of 4" for rank in range(4)], output
+
+
+def failures_elsewhere_end_the_job(runner):
+    program = launching.program(runner)
+    with hosts(runner, 2):
+        for how, code, *words in (
+            ("kill", 137, "rank 3 .*on box2", "SIGKILL"),
+            ("exit3", 3, "rank 3 .*on box2", r"\b3\b"),
+            ("abort", 7, "rank 3", "MPI_Abort"),
+            ("exit0", 1, "rank 3 .*on box2", "MPI_Finalize"),
+        ):
+            output = ends(job(runner, "box1:2,box2:2", program, how), *words, code=code)
+            assert "last words of rank 3" in output, output
+        ends(job(runner, "box1,box9", program, "hello"), "box9 cannot be reached", "no host box9")
+
+
+def many_processes_on_four_hosts(runner):
+    """40 processes, each with a megabyte of output in numbered lines."""
+    with hosts(runner, 4):
+        program = launching.program(runner)
+        command = job(runner, "box1:10,box2:10,box3:10,box4:10", program, "lines", "1100")
+        code, output, _ = launching.run(command, timeout=120.0)
+        assert code == 0, output[-2000:]
+        seen = {}
+        for line in output.splitlines():
+            found = re.fullmatch(r"<(\d+) (\d+) (x*)>", line)
+            assert found, f"a broken line: {line[:200]}"
+            rank, number = int(found[1]), int(found[2])
+            assert seen.get(rank, -1) == number - 1, f"rank {rank}: line {number} is out of order"
+            seen[rank] = number
+        assert seen == {rank: 1099 for rank in range(40)}, f"lines are missing: {seen}"
+
+
+@contextlib.contextmanager
+def waiting(runner, command_of):
+    """A job of four whose processes wait for ever, and the path of their program."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = launching.own_copy(runner, folder)
+        launcher = subprocess.Popen(
+            command_of(str(copy)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        )
+        try:
+            for _ in range(4):
+                line = launcher.stdout.readline()
+                if "waiting" not in line:
+                    launcher.kill()
+                    raise AssertionError(f"the job did not start: {line}{launcher.communicate()[0]}")
+            yield launcher, copy
+        finally:
+            if launcher.poll() is None:
+                launcher.kill()
+                launcher.communicate()
+
+
+def killed_launcher_leaves_nothing(runner):
+    with hosts(runner, 2):
+        before = launching.traces()
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+            command_of = lambda copy: job(runner, "box1:2,box2:2", copy, "wait")
+            with waiting(runner, command_of) as (launcher, copy):
+                launcher.send_signal(number)
+                launcher.communicate(timeout=END_SECONDS_MAX)
+                assert launcher.returncode != 0, f"exit code 0 after {number.name}"
+                launching.wait_until_gone(copy)
+                assert not launching.traces() - before, f"{number.name}: {launching.traces() - before}"
+
+
+def a_host_that_dies_ends_the_job(runner):
+    """All processes of a host end at once, as if it were switched off."""
+    with hosts(runner, 2):
+        with waiting(runner, lambda copy: job(runner, "box1:2,box2:2", copy, "wait")) as (launcher, copy):
+            started = time.monotonic()
+            box("on", "box2", "sh", "-c", "net=$(readlink /proc/self/ns/net); for p in /proc/[0-9]*; do "
+                '[ "$(readlink $p/ns/net)" = "$net" ] && [ ${p#/proc/} != $$ ] && kill -9 ${p#/proc/}; done')
+            output, _ = launcher.communicate(timeout=END_SECONDS_MAX)
+            assert launcher.returncode not in (0, 124), output
+            assert "box2" in output, output
+            assert time.monotonic() - started < END_SECONDS_MAX, output
+            launching.wait_until_gone(copy)
+
+
+def the_launcher_may_run_on_a_host(runner):
+    """Its own host gets its processes directly, by whichever of its names."""
+    with hosts(runner, 2):
+        for own in ("box1", "10.77.0.1", "localhost"):
+            words = ["sh", "-c", "echo $PMI_RANK $(hostname) $COMBRAY_NODE"]
+            command = [str(BOX), "on", "box1", *job(runner, f"{own}:2,box2:2", *words)]
+            code, output, _ = launching.run(command)
+            expected = ["0 box1 box1", "1 box1 box1", "2 box2 box2", "3 box2 box2"]
+            assert code == 0 and sorted(output.splitlines()) == expected, output
+
+
+def ssh_words(folder):
+    return ["ssh", "-x", "-o", "BatchMode=yes", "-p", "2222", "-i", f"{folder}/key",
+            "-o", f"UserKnownHostsFile={folder}/known", "-o", "StrictHostKeyChecking=accept-new"]
+
+
+@contextlib.contextmanager
+def daemons(folder, names):
+    """An sshd on each of these hosts, and a key that opens them all."""
+    daemon = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if not daemon or not shutil.which("ssh"):
+        raise Skip("no ssh and sshd (Debian: openssh-client, openssh-server)")
+    for key in ("key", "host"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/{key}"], check=True)
+    shutil.copy(f"{folder}/key.pub", f"{folder}/authorized")
+    settings = [f"HostKey={folder}/host", f"AuthorizedKeysFile={folder}/authorized", "PidFile=none",
+                "StrictModes=no", "UsePAM=no", "PermitRootLogin=yes", "Port=2222", "PrintMotd=no"]
+    options = [word for setting in settings for word in ("-o", setting)]
+    started = []
+    try:
+        for name in names:
+            prepare = 'mkdir -p /run/sshd && exec "$@"'
+            words = [str(BOX), "on", name, "sh", "-c", prepare, "sh", daemon, "-D", "-e", "-f", "/dev/null"]
+            started.append(subprocess.Popen(
+                [*words, *options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=open(f"{folder}/{name}.log", "w"),
+            ))
+        for name in names:
+            for _ in range(100):
+                command = [str(BOX), "on", names[0], *ssh_words(folder), name, "true"]
+                if (told := subprocess.run(command, capture_output=True, text=True)).returncode == 0:
+                    break
+                time.sleep(0.05)
+            else:
+                log = pathlib.Path(f"{folder}/{name}.log").read_text()
+                raise AssertionError(f"no ssh to {name}: {told.stderr}\n{log}")
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def over_real_ssh(runner):
+    with hosts(runner, 3), tempfile.TemporaryDirectory() as folder, \
+            daemons(folder, ["box1", "box2", "box3"]):
+        def start(places, *words):
+            return [str(BOX), "on", "box1", *runner.mpiexec, "--hosts", places, "--launch-agent",
+                    " ".join(ssh_words(folder)), *words]
+        words = ["sh", "-c", 'echo "$PMI_RANK $(hostname) $USER $1"', "sh", "a  'b' $c"]
+        code, output, _ = launching.run(start("box1:1,box2:2,box3:1", *words))
+        user = getpass.getuser()
+        expected = [f"{rank} {name} {user} a  'b' $c"
+                    for rank, name in enumerate(["box1", "box2", "box2", "box3"])]
+        lines = sorted(re.sub(r"^0 box1 \S* ", f"0 box1 {user} ", line) for line in output.splitlines())
+        assert code == 0 and lines == expected, output
+        code, output, _ = launching.run(
+            [*start("box2:2,box3:2", launching.program(runner), "lines", "300")], timeout=60.0)
+        assert code == 0 and len(output.splitlines()) == 1200, output[-2000:]
+        ends(start("box2,box9", "true"), "box9 cannot be reached", "resolve hostname box9")
+        with waiting(runner, lambda copy: start("box2:2,box3:2", copy, "wait")) as (launcher, copy):
+            launcher.kill()
+            launcher.communicate(timeout=END_SECONDS_MAX)
+            launching.wait_until_gone(copy)
+
+
+SCENARIOS = [
+    ranks_run_on_their_hosts,
+    failures_elsewhere_end_the_job,
+    many_processes_on_four_hosts,
+    killed_launcher_leaves_nothing,
+    a_host_that_dies_ends_the_job,
+    the_launcher_may_run_on_a_host,
+    over_real_ssh,
+]
