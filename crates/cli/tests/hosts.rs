@@ -179,10 +179,10 @@ fn hosts_that_cannot_be_used_are_told() {
     assert_eq!((code, err.as_str(), sorted(&out)), (Some(0), "", vec!["a", "noisy"]));
     let (code, _, err) = run_on("a", &["./no-such-program"]);
     assert_eq!(code, Some(2));
-    assert!(err.contains("./no-such-program"), "{err}");
+    assert!(err.contains("combray: on a: ./no-such-program"), "{err}");
     let (code, _, err) = run_on("a,b", &["-wdir", "/no/such/folder", "true"]);
     assert_eq!(code, Some(2));
-    assert!(err.contains("/no/such/folder") && err.contains("on a"), "{err}");
+    assert!(err.contains("/no/such/folder") && err.contains("combray: on "), "{err}");
     let (code, _, err) = run(&["-H", "a", "--launch-agent", "no-such-ssh", "true"]);
     assert_eq!(code, Some(2));
     assert!(err.contains("a cannot be reached") && err.contains("no-such-ssh"), "{err}");
