@@ -262,8 +262,9 @@ impl<'a> Supervisor<'a> {
                 }
             }
             Report::Refused(why) => {
-                let name = &self.hosts[host].name;
-                let message = if self.hosts.len() == 1 { why } else { format!("on {name}: {why}") };
+                let place = &self.hosts[host];
+                let name = &place.name;
+                let message = if place.is_here() { why } else { format!("on {name}: {why}") };
                 self.abandon(host);
                 self.fail(CODE_NOT_STARTED, Some(message));
             }
