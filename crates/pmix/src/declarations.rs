@@ -8,12 +8,13 @@ use std::ptr::NonNull;
 pub(crate) const SUCCESS: c_int = 0;
 
 const NOT_FOUND: c_int = -46;
+const TIMED_OUT: c_int = -24;
 const PROCESS_ENTRY_NOT_FOUND: c_int = -17;
 const DATA_VALUE_NOT_FOUND: c_int = -30;
 
 /// Whether a status means that there is no such value.
 pub(crate) fn is_absent(status: c_int) -> bool {
-    [NOT_FOUND, PROCESS_ENTRY_NOT_FOUND, DATA_VALUE_NOT_FOUND].contains(&status)
+    [NOT_FOUND, TIMED_OUT, PROCESS_ENTRY_NOT_FOUND, DATA_VALUE_NOT_FOUND].contains(&status)
 }
 
 const NAMESPACE_BYTES: usize = 256;
@@ -137,13 +138,24 @@ pub(crate) struct Info {
 impl Info {
     /// A wish that is granted or not.
     pub(crate) fn flag(name: &CStr) -> Self {
+        let mut data = Data { room: [0; 3] };
+        data.flag = true;
+        Self::new(name, Value { kind: kind::BOOL, data })
+    }
+
+    /// A wish with a number.
+    pub(crate) fn number(name: &CStr, number: i32) -> Self {
+        let mut data = Data { room: [0; 3] };
+        data.integer = number;
+        Self::new(name, Value { kind: kind::INT, data })
+    }
+
+    fn new(name: &CStr, value: Value) -> Self {
         let mut key = [0; KEY_BYTES];
         for (to, from) in key.iter_mut().zip(name.to_bytes()) {
             *to = from.cast_signed();
         }
-        let mut data = Data { room: [0; 3] };
-        data.flag = true;
-        Self { key, flags: 0, value: Value { kind: kind::BOOL, data } }
+        Self { key, flags: 0, value }
     }
 }
 

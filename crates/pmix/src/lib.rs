@@ -26,7 +26,18 @@ pub mod keys {
     pub const APPLICATION_NUMBER: &str = "pmix.appnum";
     /// The number of the machine; of a process.
     pub const NODE_NUMBER: &str = "pmix.nodeid";
+    /// The name of the machine; of a process.
+    pub const HOST_NAME: &str = "pmix.hname";
 }
+
+/// A wish: the manager shall not wait until somebody publishes what is asked for.
+const AT_ONCE: &CStr = c"pmix.immediate";
+
+/// A wish: nor longer than so many seconds.
+const TIMEOUT: &CStr = c"pmix.timeout";
+
+/// Far longer than a manager that works needs, even with many thousands of processes.
+const SECONDS_MAX: i32 = 30;
 
 /// A PMIx library that is loaded.
 pub struct Library {
@@ -126,7 +137,15 @@ impl Client {
     /// # Errors
     /// The manager does not answer.
     pub fn number(&self, whom: Whom, key: &str) -> Result<Option<u32>, Error> {
-        self.ask(whom, key, Value::number)
+        self.ask(whom, key, &Info::flag(AT_ONCE), Value::number)
+    }
+
+    /// A text that the manager tells, if it does.
+    ///
+    /// # Errors
+    /// The manager does not answer.
+    pub fn text(&self, whom: Whom, key: &str) -> Result<Option<String>, Error> {
+        self.ask(whom, key, &Info::flag(AT_ONCE), Value::text)
     }
 
     /// A text that the process `rank` published before the last fence, if it did.
@@ -134,13 +153,16 @@ impl Client {
     /// # Errors
     /// The manager does not answer.
     pub fn get(&self, rank: u32, key: &str) -> Result<Option<String>, Error> {
-        self.ask(Whom::Rank(rank), key, Value::text)
+        // What came from another machine is not found at once, says the library, though it is here.
+        let wish = Info::number(TIMEOUT, SECONDS_MAX);
+        self.ask(Whom::Rank(rank), key, &wish, Value::text)
     }
 
     fn ask<T>(
         &self,
         whom: Whom,
         key: &str,
+        wish: &Info,
         read: fn(&Value) -> Option<T>,
     ) -> Result<Option<T>, Error> {
         let whom = match whom {
@@ -148,18 +170,13 @@ impl Client {
             Whom::Rank(rank) => self.own.with_rank(rank),
         };
         let key = c_string(key)?;
-        // The manager shall not wait for somebody to publish it.
-        let at_once = Info::flag(c"pmix.immediate");
         let mut answer: *mut Value = ptr::null_mut();
         // SAFETY: all pointers are valid for the call; there is one info.
-        let status = unsafe { (self.functions.get)(&whom, key.as_ptr(), &at_once, 1, &mut answer) };
-        if status != SUCCESS {
-            return if declarations::is_absent(status) {
-                Ok(None)
-            } else {
-                self.functions.check("PMIx_Get", status).map(|()| None)
-            };
+        let status = unsafe { (self.functions.get)(&whom, key.as_ptr(), wish, 1, &mut answer) };
+        if declarations::is_absent(status) {
+            return Ok(None);
         }
+        self.functions.check("PMIx_Get", status)?;
         if answer.is_null() {
             return Ok(None);
         }

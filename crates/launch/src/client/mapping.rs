@@ -19,32 +19,76 @@ pub(crate) fn machines(text: Option<String>, size: u32) -> Result<Option<Vec<u32
 }
 
 /// Reads `(vector,(0,4,2),...)`: blocks of (first machine, how many machines, ranks on each), over
-/// and over until all `size` ranks have a place. Nothing if it is not of that form.
+/// and over until all `size` ranks have a place. Hydra writes `[(0,2,1),...]x3` for blocks that come
+/// three times. Nothing if it is not of that form.
 fn parse(text: &str, size: u32) -> Option<Vec<u32>> {
-    let blocks = text.trim().strip_prefix("(vector,")?.strip_suffix(')')?;
-    let mut nodes = Vec::new();
-    while (nodes.len() as u32) < size {
-        let before = nodes.len();
-        let mut rest = blocks;
+    let list = text.trim().strip_prefix("(vector,")?.strip_suffix(')')?;
+    let mut machines = Machines { found: Vec::new(), size: size as usize };
+    while !machines.is_complete() {
+        let before = machines.found.len();
+        let mut rest = list;
         while !rest.is_empty() {
-            let (block, after) = rest.strip_prefix('(')?.split_once(')')?;
-            let numbers: Option<Vec<u32>> =
-                block.split(',').map(|n| n.trim().parse().ok()).collect();
-            let [first, machines, each] = numbers?[..] else { return None };
-            for node in first..first.checked_add(machines)? {
-                let room = size as usize - nodes.len();
-                nodes.extend(std::iter::repeat_n(node, room.min(each as usize)));
-                if nodes.len() == size as usize || each == 0 {
-                    break;
+            rest = match rest.strip_prefix('[') {
+                Some(group) => {
+                    let (group, after) = group.split_once("]x")?;
+                    let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+                    let (times, after) = after.split_at(digits);
+                    machines.repeat(group, times.parse().ok()?)?;
+                    after
                 }
-            }
-            rest = after.strip_prefix(',').unwrap_or(after);
+                None => machines.take_block(rest)?,
+            };
+            rest = rest.strip_prefix(',').unwrap_or(rest);
         }
-        if nodes.len() == before {
+        if machines.found.len() == before {
             return None;
         }
     }
-    Some(nodes)
+    Some(machines.found)
+}
+
+/// The machines of the first ranks.
+struct Machines {
+    found: Vec<u32>,
+    size: usize,
+}
+
+impl Machines {
+    fn is_complete(&self) -> bool {
+        self.found.len() == self.size
+    }
+
+    /// Takes a list of blocks so many times.
+    fn repeat(&mut self, blocks: &str, times: u32) -> Option<()> {
+        for _ in 0..times {
+            let before = self.found.len();
+            let mut rest = blocks;
+            while !rest.is_empty() {
+                rest = self.take_block(rest)?;
+                rest = rest.strip_prefix(',').unwrap_or(rest);
+            }
+            // Once more would do nothing either.
+            if self.found.len() == before {
+                break;
+            }
+        }
+        Some(())
+    }
+
+    /// Takes the block at the beginning of `text`; returns what stands after it.
+    fn take_block<'a>(&mut self, text: &'a str) -> Option<&'a str> {
+        let (block, after) = text.strip_prefix('(')?.split_once(')')?;
+        let numbers: Option<Vec<u32>> = block.split(',').map(|n| n.trim().parse().ok()).collect();
+        let [first, count, each] = numbers?[..] else { return None };
+        for machine in first..first.checked_add(count)? {
+            let room = self.size - self.found.len();
+            self.found.extend(std::iter::repeat_n(machine, room.min(each as usize)));
+            if self.is_complete() || each == 0 {
+                break;
+            }
+        }
+        Some(after)
+    }
 }
 
 #[cfg(test)]
@@ -59,6 +103,12 @@ mod tests {
         assert_eq!(parse("(vector,(0,2,2))", 4).unwrap(), [0, 0, 1, 1]);
         assert_eq!(parse("(vector,(0,2,1))", 5).unwrap(), [0, 1, 0, 1, 0]);
         assert_eq!(parse("(vector,(0,1,2),(3,1,1))", 3).unwrap(), [0, 0, 3]);
+        assert_eq!(parse("(vector,[(0,2,1)]x2)", 4).unwrap(), [0, 1, 0, 1]);
+        let mixed = parse("(vector,(4,1,1),[(0,1,1),(2,1,2)]x2,(7,1,1))", 9).unwrap();
+        assert_eq!(mixed, [4, 0, 2, 2, 0, 2, 2, 7, 4]);
+        for wrong in ["(vector,[(0,2,1)])", "(vector,[(0,2,1)]x)", "(vector,[]x9)"] {
+            assert_eq!(parse(wrong, 4), None, "{wrong}");
+        }
         for wrong in ["", "(vector,)", "(vector,(0,1))", "(vector,(0,0,4))", "(vector,(0,1,0))"] {
             assert_eq!(parse(wrong, 4), None, "{wrong}");
         }
@@ -66,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_survived(text in "[(),vector0-9]{0,40}", size in 1_u32..50) {
+        fn any_text_is_survived(text in r"[(),vectorx\[\]0-9]{0,40}", size in 1_u32..50) {
             if let Some(nodes) = parse(&text, size) {
                 prop_assert_eq!(nodes.len(), size as usize);
             }

@@ -2,6 +2,8 @@
 
 mod library;
 
+use std::collections::HashMap;
+
 use pmix::{Client, Whom, keys};
 
 use super::{JoinError, Manager, Place};
@@ -67,12 +69,39 @@ impl Manager for Pmix {
     }
 
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
-        let numbers = (0..self.size)
-            .map(|rank| self.client.number(Whom::Rank(rank), keys::NODE_NUMBER).map_err(gone));
-        numbers.collect()
+        let ranks = || (0..self.size).map(Whom::Rank);
+        let number = |whom| self.client.number(whom, keys::NODE_NUMBER).map_err(gone);
+        let numbers = ranks().map(number).collect::<Result<Option<Vec<u32>>, _>>()?;
+        if numbers.is_some() {
+            return Ok(numbers);
+        }
+        // Slurm tells names only.
+        let name = |whom| self.client.text(whom, keys::HOST_NAME).map_err(gone);
+        let names = ranks().map(name).collect::<Result<Option<Vec<String>>, _>>()?;
+        Ok(names.map(|names| numbered(&names)))
     }
+}
+
+/// Numbers for names, in the order in which they come first.
+fn numbered(names: &[String]) -> Vec<u32> {
+    let mut known = HashMap::new();
+    let number = |name| {
+        let next = known.len() as u32;
+        *known.entry(name).or_insert(next)
+    };
+    names.iter().map(number).collect()
 }
 
 fn gone(cause: pmix::Error) -> JoinError {
     JoinError::gone(&cause.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_numbers() {
+        assert_eq!(numbered(&["b", "a", "b", "c"].map(str::to_owned)), [0, 1, 0, 2]);
+    }
 }
