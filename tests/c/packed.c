@@ -223,6 +223,34 @@ static void other_peers(void) {
     OK(combray_end_unpack(&received, NULL, &status));
     CHECK_EQ(status.MPI_SOURCE, MPI_PROC_NULL);
 
+    if (check_size > 1) {
+        // Between two groups: ranks are those of the other one.
+        MPI_Comm half, between;
+        int side = check_rank % 2, peers;
+        OK(MPI_Comm_split(MPI_COMM_WORLD, side, 0, &half));
+        OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - side, 0, &between));
+        OK(MPI_Comm_remote_size(between, &peers));
+        MPI_Request sends[4];
+        for (int i = 0; i < peers; i++) {
+            OK(combray_begin(between, i, side, &sent));
+            OK(combray_pack(sent, &check_rank, sizeof check_rank, COMBRAY_EXPRESS));
+            OK(combray_pack(sent, out, sizeof out, COMBRAY_CHEAPER));
+            OK(combray_end(&sent, &sends[i]));
+        }
+        for (int i = 0; i < peers; i++) {
+            OK(combray_begin_unpack(between, i, MPI_ANY_TAG, &received));
+            OK(combray_unpack(received, &got, sizeof got, COMBRAY_EXPRESS));
+            OK(combray_unpack(received, in, sizeof in, COMBRAY_CHEAPER));
+            OK(combray_end_unpack(&received, NULL, &status));
+            CHECK_EQ(got, 2 * i + 1 - side);
+            CHECK_EQ(status.MPI_TAG, 1 - side);
+            CHECK_PATTERN(in, sizeof in, 1);
+        }
+        OK(MPI_Waitall(peers, sends, MPI_STATUSES_IGNORE));
+        OK(MPI_Comm_free(&half));
+        OK(MPI_Comm_free(&between));
+    }
+
     MPI_Comm turned;
     OK(MPI_Comm_split(MPI_COMM_WORLD, 0, -check_rank, &turned));
     int rank;

@@ -34,7 +34,7 @@ struct State {
     /// Segments of the program that were not met with one of the message, oldest first.
     wishes: VecDeque<Wish>,
     /// Segments that come by themselves.
-    receives: Vec<(RequestId, u64)>,
+    coming: Vec<Coming>,
     /// How many segments the program has unpacked, and how many of the message were met.
     unpacked: u64,
     met: u64,
@@ -62,6 +62,15 @@ struct Opening {
     first_tag: i32,
 }
 
+/// A segment that comes by itself.
+#[derive(Debug)]
+struct Coming {
+    id: RequestId,
+    number: u64,
+    /// How long it must be; none: nobody wants it.
+    wanted: Option<u64>,
+}
+
 #[derive(Debug)]
 struct Wish {
     buffer: Buffer,
@@ -85,7 +94,7 @@ impl Process {
             arriving: None,
             opening: None,
             wishes: VecDeque::new(),
-            receives: Vec::new(),
+            coming: Vec::new(),
             unpacked: 0,
             met: 0,
             bytes: 0,
@@ -214,7 +223,7 @@ impl Unpacking {
     /// Whether the program has ended the message and all of it is here; makes no progress.
     pub(crate) fn is_complete(&self) -> bool {
         let state = self.state.borrow();
-        state.ended && state.finished && state.receives.is_empty()
+        state.ended && state.finished && state.coming.is_empty()
     }
 
     /// The status of a complete message.
@@ -287,7 +296,7 @@ impl State {
     /// Whether the program's segment with this number is there, or will never be.
     fn has(&self, number: u64) -> bool {
         let waits = self.wishes.front().is_some_and(|wish| wish.number <= number);
-        !waits && self.receives.iter().all(|receive| receive.1 != number)
+        !waits && self.coming.iter().all(|coming| coming.number != number)
     }
 
     /// Takes a segment that stands next in a piece that is here; false if there is none such, or it
@@ -384,10 +393,11 @@ impl State {
         reader.pass(entry);
         if let Entry::Apart(_) = entry {
             // One that nobody wants is received all the same, for the sender's sake.
+            let wanted = into.as_ref().map(|_| length);
             let into = into.unwrap_or_else(Buffer::empty);
             let Opening { source, first_tag, .. } = opening;
             let id = process.post_receive(spaces.data, source, first_tag + 1, into);
-            self.receives.push((id, number));
+            self.coming.push(Coming { id, number, wanted });
         }
         true
     }
@@ -433,13 +443,18 @@ impl State {
     /// Segments that came by themselves.
     fn take_received(&mut self, process: &Process) {
         let mut runtime = process.runtime();
-        let bytes = &mut self.bytes;
-        self.receives.retain(|&(id, _)| match runtime.take(id) {
-            None => true,
-            Some(outcome) => {
-                *bytes += outcome.bytes;
-                false
+        let (bytes, errors) = (&mut self.bytes, &mut self.errors);
+        self.coming.retain(|&Coming { id, number, wanted }| {
+            let Some(Outcome { bytes: received, problem, .. }) = runtime.take(id) else {
+                return true;
+            };
+            match wanted {
+                Some(length) if received == length && problem.is_none() => *bytes += length,
+                // Not as long as the sender told.
+                Some(_) => errors.push((number, nonsense())),
+                None => {}
             }
+            false
         });
     }
 
