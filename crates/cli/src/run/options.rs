@@ -68,7 +68,7 @@ pub const OPTIONS: &[RunOption] = &[
         &["-n", "-np", "--np", "-c", "--n"],
         Takes::One,
         Meaning::Processes,
-        "N    how many processes (default: the usable cores)",
+        "N    how many processes (default: the usable cores, or all slots)",
     ),
     option(
         &["-N", "-ppn", "-npernode", "--npernode", "-perhost"],
@@ -109,13 +109,13 @@ pub const OPTIONS: &[RunOption] = &[
     ),
     option(&["-envlist", "-genvlist"], Takes::One, Meaning::VariableList, ""),
     option(
-        &["-host", "--host", "-H", "-hosts", "--hosts"],
+        &["--hosts", "-H", "--host", "-host", "-hosts"],
         Takes::One,
         Meaning::Hosts,
         "NAMES    hosts to run on, as a:2,b:2 with the number of slots",
     ),
     option(
-        &["-hostfile", "--hostfile", "-machinefile", "--machinefile", "-f"],
+        &["--hostfile", "-f", "-hostfile", "--machinefile", "-machinefile"],
         Takes::One,
         Meaning::HostFile,
         "FILE    a file that names hosts, one a line: a:2, or a slots=2",
@@ -124,7 +124,7 @@ pub const OPTIONS: &[RunOption] = &[
         &["--launch-agent", "-launch-agent", "-launcher-exec"],
         Takes::One,
         Meaning::LaunchAgent,
-        "COMMAND    reaches other hosts instead of ssh",
+        "COMMAND    reaches other hosts, in place of ssh",
     ),
     option(
         &["--oversubscribe", "-oversubscribe"],

@@ -79,6 +79,10 @@ impl Remote {
             Some((program, options)) => (program.clone(), options.to_vec()),
             None => (SSH[0].into(), SSH[1..].iter().map(OsString::from).collect()),
         };
+        let shown = match launch_agent {
+            [] => SSH[0].to_owned(),
+            words => words.join(OsStr::new(" ")).to_string_lossy().into_owned(),
+        };
         let own = std::env::current_exe()?;
         let mut command = Command::new(&program);
         command.args(options).arg(host).arg(quoted(own.as_os_str())).arg("agent");
@@ -97,7 +101,7 @@ impl Remote {
             descriptor.map_or(Ok(()), process::set_nonblocking)?;
         }
         Ok(Self {
-            command: program.display().to_string(),
+            command: shown,
             process: child.id() as i32,
             end: None,
             orders,
@@ -268,7 +272,12 @@ impl Remote {
     /// What a person is told about a connection that is lost, or was never there.
     pub(super) fn obituary(&self, host: &str) -> String {
         if let Some(what) = &self.nonsense {
-            return format!("what {host} sends makes no sense: {what}{}", self.last_words());
+            let beginning = if self.conversation.has_started() {
+                format!("the connection to {host} was lost")
+            } else {
+                format!("{host} cannot be used")
+            };
+            return format!("{beginning}: {what}{}", self.last_words());
         }
         if self.is_silent {
             let silence = SILENCE_MAX.as_secs();
@@ -276,7 +285,7 @@ impl Remote {
                 "the connection to {host} was lost: nothing was heard from it for {silence} s"
             );
         }
-        let command = &self.command;
+        let command = self.command.split(' ').next().unwrap_or_default();
         let own = std::env::current_exe().unwrap_or_default();
         let own = own.display();
         let how = match self.end {
@@ -295,20 +304,30 @@ impl Remote {
         if self.has_greeted() {
             return format!("{host} cannot start its processes ({how}){}", self.last_words());
         }
-        let hint = match self.end {
+        let remedy = match self.end {
             Some(End::Code(126 | 127)) => {
                 format!("Combray must be there at the same path as here, {own}")
             }
-            _ if command.rsplit('/').next() == Some("ssh") => {
-                format!("\"ssh {host} true\" must work without asking for anything")
-            }
-            _ => format!("\"{command} {host} true\" must work without asking for anything"),
+            _ => self.remedy(host),
         };
-        format!("{host} cannot be reached ({how}): {hint}{}", self.last_words())
+        format!("{host} cannot be reached ({how}): {remedy}{}", self.last_words())
+    }
+
+    /// What a person is told about a host that has not started its processes in time.
+    pub(super) fn complaint(&self, host: &str) -> String {
+        if self.has_greeted() {
+            return self.last_words();
+        }
+        format!(": {}{}", self.remedy(host), self.last_words())
+    }
+
+    /// What must be so for the host to be reached.
+    fn remedy(&self, host: &str) -> String {
+        format!("\"{} {host} true\" must work without asking for anything", self.command)
     }
 
     /// The last that the command and the host's shell wrote.
-    pub(super) fn last_words(&self) -> String {
+    fn last_words(&self) -> String {
         let noise = self.conversation.noise();
         let text = [&self.said[..], &noise[noise.len().saturating_sub(SAID_BYTES_MAX)..]].concat();
         let text = String::from_utf8_lossy(&text).into_owned();

@@ -62,7 +62,7 @@ impl Conversation {
             return Ok(());
         }
         while let Some(frame) = self.frames.take()? {
-            let report = fields::parse(frame, Report::parse).ok_or("what came is no report")?;
+            let report = fields::parse(frame, Report::parse).ok_or("what it sends is no report")?;
             self.check(&report)?;
             out.push(report);
         }
@@ -123,6 +123,10 @@ impl Conversation {
             (Report::Still, Stage::Greeted | Stage::Started) => true,
             _ => false,
         };
-        if makes_sense { Ok(()) } else { Err(format!("a report makes no sense now: {report:?}")) }
+        if makes_sense {
+            Ok(())
+        } else {
+            Err(format!("what it sends makes no sense now: {report:?}"))
+        }
     }
 }

@@ -90,8 +90,8 @@ impl Supervisor<'_> {
     pub(super) fn tell_of_late_hosts(&mut self) {
         let late = || self.hosts.iter().filter(|host| !host.has_started());
         let names: Vec<&str> = late().map(|host| host.name.as_str()).collect();
-        let last_words = late().next().map(Host::last_words).unwrap_or_default();
-        let message = messages::late(START_TIME_MAX, &names, &last_words);
+        let complaint = late().next().map(Host::complaint).unwrap_or_default();
+        let message = messages::late(START_TIME_MAX, &names, &complaint);
         self.fail(CODE_NOT_STARTED, Some(message));
     }
 

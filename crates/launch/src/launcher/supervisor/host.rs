@@ -177,11 +177,11 @@ impl Host {
         }
     }
 
-    /// What a machine that is not ready in time has said.
-    pub(super) fn last_words(&self) -> String {
+    /// What a person is told about it if it is not ready in time.
+    pub(super) fn complaint(&self) -> String {
         match &self.link {
             Link::Here(_) => String::new(),
-            Link::There(remote) => remote.last_words(),
+            Link::There(remote) => remote.complaint(&self.name),
         }
     }
 

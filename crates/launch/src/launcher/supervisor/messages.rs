@@ -117,12 +117,12 @@ fn list(alive: &[Alive]) -> String {
 }
 
 /// Hosts that did not begin in time.
-pub(super) fn late(limit: Duration, names: &[&str], last_words: &str) -> String {
+pub(super) fn late(limit: Duration, names: &[&str], complaint: &str) -> String {
     let mut shown = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
     if names.len() > NAMED_MAX {
         shown += &format!(" and {} more", names.len() - NAMED_MAX);
     }
-    format!("{shown} did not start within {} s{last_words}", limit.as_secs())
+    format!("{shown} did not start within {} s{complaint}", limit.as_secs())
 }
 
 /// A host does not answer any more.

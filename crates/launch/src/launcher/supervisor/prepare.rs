@@ -49,12 +49,14 @@ pub(super) fn prepare(plan: &Plan, mut typed: Option<PipeReader>) -> Result<Prep
     let starts = starts(plan, &placement, &applications)?;
     // The limit that the person set, before more is asked for.
     let descriptors = DescriptorLimit::read()?;
+    let mut connections = placement.hosts.len();
     // What is wrong here is found before anything is started elsewhere.
     if let Some(here) = placement.hosts.iter().position(Option::is_none) {
         let mut programs = starts[here].programs.clone();
         programs.iter_mut().try_for_each(crew::prepare)?;
+        connections += starts[here].ranks.len();
     }
-    crew::make_room(placement.hosts.len() as u32)?;
+    crew::make_room(connections as u32)?;
     let mut hosts = Vec::new();
     for (name, start) in placement.hosts.iter().zip(starts) {
         hosts.push(match name {
