@@ -18,6 +18,8 @@ mod outcomes;
 mod reference;
 mod region;
 mod setting;
+pub mod timed;
+pub mod workloads;
 mod world;
 
 pub use world::{Report, run};

@@ -56,15 +56,15 @@ fn choose(window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut P
     let split: Candidate<'_> =
         &|window, rails, rail, plan| ON_ALL_RAILS.plan(window, rails, rail, plan);
     let divides = rails.len() > 1 && sight.has_large();
-    // The first of equals is taken: the one that changes least.
-    let candidates = [Some(submitted), Some(small), divides.then_some(split), Some(direct)];
-    let judged = candidates
-        .into_iter()
-        .flatten()
-        .map(|candidate| (candidate, sight.predict(candidate, rails, rail, plan)));
-    let best = judged.min_by_key(|(_, judgement)| *judgement);
-    plan.clear();
-    if let Some((candidate, _)) = best {
-        candidate(window, rails, rail, plan);
+    // The likely best first: the others are left off when they are worse. It is taken of equals.
+    let candidates = [divides.then_some(split), Some(submitted), Some(small), Some(direct)];
+    let (mut best, mut least) = (submitted, u64::MAX);
+    for candidate in candidates.into_iter().flatten() {
+        let judgement = sight.predict(candidate, rails, rail, least, plan);
+        if judgement < least {
+            (best, least) = (candidate, judgement);
+        }
     }
+    plan.clear();
+    best(window, rails, rail, plan);
 }

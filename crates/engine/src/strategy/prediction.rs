@@ -5,11 +5,14 @@
 //! the receiver's processor takes them apart. A rail is asked again when it has begun to carry the
 //! last of what it was given, so that one packet is underway and one prepared.
 
-use super::{LOOKAHEAD, Offer, Plan, RailView, Window};
+use super::{Offer, Plan, RailView, Window};
+
+/// So many of the oldest chunks a prediction is made for: it shall cost about what a packet does.
+pub(super) const SEEN_MAX: usize = 16;
 
 /// The chunks that a prediction is made for: the oldest of an outbox, as they are offered.
 pub(super) struct Sight {
-    offers: [Offer; LOOKAHEAD],
+    offers: [Offer; SEEN_MAX],
     count: usize,
 }
 
@@ -20,16 +23,16 @@ pub(super) type Candidate<'a> = &'a dyn Fn(&dyn Window, &[RailView<'_>], usize, 
 pub(super) const RAILS_MAX: usize = 8;
 
 /// So many plans are played through at most; what is left then is judged by what was seen.
-const PLANS_MAX: usize = 128;
+const PLANS_MAX: usize = 32;
 
 /// A large message is judged by what a rail carries of it in about so many parts.
-const PARTS_SEEN: usize = 8;
+const PARTS_SEEN: usize = 2;
 
 impl Sight {
     /// Looks at the oldest chunks of an outbox.
     pub(super) fn new(window: &dyn Window, rails: &[RailView<'_>]) -> Self {
-        let mut sight = Self { offers: [Offer::new(0, 0); LOOKAHEAD], count: window.len() };
-        sight.count = sight.count.min(LOOKAHEAD);
+        let mut sight = Self { offers: [Offer::new(0, 0); SEEN_MAX], count: window.len() };
+        sight.count = sight.count.min(SEEN_MAX);
         let longest = rails.iter().map(|view| crate::tactic::part_bytes_max(view.model)).max();
         let seen = longest.unwrap_or(0).saturating_mul(PARTS_SEEN);
         for (index, place) in sight.offers[..sight.count].iter_mut().enumerate() {
@@ -56,12 +59,14 @@ impl Sight {
 
     /// How long the chunks would take: the mean of when they arrive, and when the last does, in
     /// nanoseconds, added. The end counts because programs wait for it; the mean, because of two
-    /// orders with the same end the one that serves more chunks early is better.
+    /// orders with the same end the one that serves more chunks early is better. Above `limit` the
+    /// figure does not matter.
     pub(super) fn predict(
         &self,
         candidate: Candidate<'_>,
         rails: &[RailView<'_>],
         asked: usize,
+        limit: u64,
         scratch: &mut Plan,
     ) -> u64 {
         let mut course = Course::new(self, rails);
@@ -69,17 +74,21 @@ impl Sight {
         for _ in 0..PLANS_MAX {
             let Some(rail) = next else { break };
             course.ask(candidate, rail, scratch);
+            if course.judgement() > limit {
+                // It can only become worse.
+                return u64::MAX;
+            }
             next = course.next_rail();
         }
-        course.judgement()
+        course.whole_judgement()
     }
 }
 
 /// A prediction in the making.
 struct Course<'a> {
     /// What waits: the offers and, of those, which are left.
-    offers: [Offer; LOOKAHEAD],
-    left: [u8; LOOKAHEAD],
+    offers: [Offer; SEEN_MAX],
+    left: [u8; SEEN_MAX],
     count: usize,
     waiting: usize,
     views: [RailView<'a>; RAILS_MAX],
@@ -105,7 +114,7 @@ impl<'a> Course<'a> {
         for (time, view) in through.iter_mut().zip(&views[..count]) {
             *time = view.model.drain_ns(view.backlog_bytes);
         }
-        let mut left = [0; LOOKAHEAD];
+        let mut left = [0; SEEN_MAX];
         (0..).zip(&mut left).for_each(|(index, place)| *place = index);
         Self {
             offers: sight.offers,
@@ -172,14 +181,17 @@ impl<'a> Course<'a> {
         }
     }
 
+    /// The end and the mean of what has arrived until now.
     fn judgement(&self) -> u64 {
+        self.receiver + self.arrivals / self.arrived.max(1)
+    }
+
+    /// What was not played through to its end takes as long again as what was.
+    fn whole_judgement(&self) -> u64 {
         if self.arrived == 0 {
             return u64::MAX;
         }
-        let mean = self.arrivals / self.arrived;
-        // What was not played through to its end takes as long again as what was.
-        let share = (self.count as u64 * 1024) / self.arrived;
-        (mean + self.receiver).saturating_mul(share) / 1024
+        self.judgement().saturating_mul(self.count as u64) / self.arrived
     }
 }
 

@@ -1,0 +1,121 @@
+//! What the optimiser costs: nanoseconds per plan, of each strategy for several outboxes, and what
+//! a message that is alone pays for it in all. Run it with `cargo bench -p engine`; it fails if
+//! that is more than 100 ns.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use base::{ContextId, GateId, RailId, RailProfile};
+use engine::model::RailModel;
+use engine::strategy::{self, NAMES, Offer, Plan, RailView, Window};
+use engine::{Engine, Planned, Send};
+use memory::{Buffer, Scratch};
+
+/// The most that a lone message may pay, in nanoseconds.
+const LONE_NS_MAX: f64 = 100.0;
+
+struct Chunks(Vec<Offer>);
+
+impl Window for Chunks {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn offer(&self, index: usize) -> Offer {
+        self.0[index]
+    }
+}
+
+fn profile(bandwidth_bytes_per_us: u64) -> RailProfile {
+    RailProfile {
+        name: "bench".into(),
+        packet_bytes_max: 65_536,
+        eager_bytes_max: 32_768,
+        fetch_segment_bytes_min: 0,
+        latency_ns: 10_000,
+        bandwidth_bytes_per_us,
+        packet_ns: 2500,
+        bulk: true,
+    }
+}
+
+/// The least time of one run of `work`, in nanoseconds, of several bursts.
+fn time(mut work: impl FnMut()) -> f64 {
+    let burst = |work: &mut dyn FnMut()| {
+        let begin = Instant::now();
+        (0..2000).for_each(|_| work());
+        begin.elapsed().as_nanos() as f64 / 2000.0
+    };
+    (0..40).map(|_| burst(&mut work)).fold(f64::MAX, f64::min)
+}
+
+fn plans() {
+    let small = Offer { flow: Some(1), ..Offer::new(16, 64) };
+    let medium = Offer { flow: Some(2), ..Offer::new(16, 20_000) };
+    let large = Offer { divisible: true, ..Offer::new(24, 1 << 24) };
+    let outboxes = [
+        ("one small", vec![small]),
+        ("one large", vec![large]),
+        ("64 small", vec![small; 64]),
+        ("small and medium", vec![small, medium]),
+        ("32 small, 32 medium", [medium, small].repeat(32)),
+        ("48 small, 16 large", [small, small, small, large].repeat(16)),
+    ];
+    println!("{:32}{}", "ns per plan", NAMES.map(|name| format!("{name:>10}")).concat());
+    for rails in [1, 2] {
+        let profiles = [profile(1180), profile(590)];
+        let models = [0, 1].map(|rail: usize| RailModel::new(&profiles[rail]));
+        let view = |rail: usize| RailView {
+            id: RailId(rail as u8),
+            profile: &profiles[rail],
+            model: &models[rail],
+            packet_bytes_max: 65_536,
+            backlog_bytes: 0,
+        };
+        let views: Vec<_> = (0..rails).map(view).collect();
+        for (what, outbox) in &outboxes {
+            let window = Chunks(outbox.clone());
+            let figures = NAMES.map(|name| {
+                let strategy = strategy::by_name(name).expect("it is in the table");
+                let mut plan = Plan::default();
+                let once = || {
+                    plan.clear();
+                    strategy.plan(black_box(&window), black_box(&views), 0, &mut plan);
+                };
+                format!("{:10.0}", time(once))
+            });
+            println!("{:32}{}", format!("{what}, {rails} rail(s)"), figures.concat());
+        }
+    }
+}
+
+/// Submitting and writing one message through the outbox, with a strategy.
+fn lone(name: &str) -> f64 {
+    let strategy = strategy::by_name(name).expect("it is in the table");
+    let mut engine = Engine::new(GateId(0), vec![profile(1180)], Box::new(strategy));
+    engine.connect(GateId(1), &[RailId(0)], false);
+    let context = engine.open_context(ContextId::new(1, 1), 0);
+    let memory = Arc::new(Scratch::zeroed(0));
+    let mut out = vec![0; 256];
+    // Without data, so that the credit lasts.
+    time(|| {
+        let buffer = Buffer::of_scratch(&memory, 0, 0);
+        let (gate, peer, tag, synchronous) = (GateId(1), 1, 0, false);
+        let request = engine.send(Send { gate, peer, context, tag, synchronous, buffer });
+        let planned = engine.plan(GateId(1), RailId(0), &mut |_| 0);
+        if let Planned::Packet(length) = planned {
+            engine.write_packet(GateId(1), RailId(0), &mut out[..length]);
+        }
+        black_box(engine.take(request));
+    })
+}
+
+fn main() {
+    plans();
+    let [direct, auto] = ["direct", "auto"].map(lone);
+    let paid = auto - direct;
+    println!("a lone message by the outbox: direct {direct:.0} ns, auto {auto:.0} ns");
+    println!("it pays {paid:.0} ns for the optimiser; by the short cut nothing");
+    assert!(paid <= LONE_NS_MAX, "a lone message pays {paid:.0} ns for the optimiser");
+}

@@ -1,0 +1,83 @@
+//! What rails carry, and when.
+
+use engine::Part;
+
+use super::Rail;
+
+/// Something on its way.
+#[derive(Debug)]
+pub(super) enum Freight {
+    /// A packet.
+    Packet(Vec<u8>),
+    /// A part of a large message, with its data.
+    Part(Part, Vec<u8>),
+}
+
+impl Freight {
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Packet(packet) => packet.len(),
+            Self::Part(_, data) => data.len(),
+        }
+    }
+}
+
+/// The sending ends of all rails of all processes.
+#[derive(Debug)]
+pub(super) struct Wires {
+    rails: Vec<Rail>,
+    ends: Vec<End>,
+    pub carried: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct End {
+    /// When the last that was posted begins, or began, to leave, and when it is through.
+    begins: u64,
+    through: u64,
+}
+
+/// When something begins to leave, is through, and is there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passage {
+    pub begins: u64,
+    pub through: u64,
+    pub there: u64,
+}
+
+impl Wires {
+    pub(super) fn new(processes: usize, rails: &[Rail]) -> Self {
+        let ends = vec![End::default(); processes * rails.len()];
+        Self { rails: rails.to_vec(), ends, carried: 0 }
+    }
+
+    pub(super) fn rail(&self, rail: usize) -> &Rail {
+        &self.rails[rail]
+    }
+
+    /// When the last that a process posted on a rail begins to leave.
+    pub(super) fn begins(&self, process: usize, rail: usize) -> u64 {
+        self.ends[process * self.rails.len() + rail].begins
+    }
+
+    /// Bytes that a process has posted on a rail and that have not left.
+    pub(super) fn backlog(&self, process: usize, rail: usize, now: u64) -> u64 {
+        let end = self.ends[process * self.rails.len() + rail];
+        end.through.saturating_sub(now) * self.speed(rail, now) / 1000
+    }
+
+    /// A process posts something at a time.
+    pub(super) fn post(&mut self, process: usize, rail: usize, now: u64, bytes: usize) -> Passage {
+        let place = process * self.rails.len() + rail;
+        let begins = now.max(self.ends[place].through);
+        let through = begins + bytes as u64 * 1000 / self.speed(rail, begins);
+        self.ends[place] = End { begins, through };
+        self.carried += 1;
+        Passage { begins, through, there: through + self.rails[rail].latency_ns }
+    }
+
+    fn speed(&self, rail: usize, now: u64) -> u64 {
+        let Rail { bytes_per_us, slower, .. } = self.rails[rail];
+        slower.filter(|(from, _)| now >= *from).map_or(bytes_per_us, |(_, slower)| slower)
+    }
+}

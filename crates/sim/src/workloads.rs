@@ -1,0 +1,201 @@
+//! Workloads for timed worlds: what programs do, over rails as machines have them. The same seed
+//! gives the same workload.
+
+use fastrand::Rng;
+
+use crate::timed::{Message, Rail, Step, Workload};
+
+/// All workloads, each over the rails that it is meant for.
+pub fn all() -> Vec<Workload> {
+    let mut all = Vec::new();
+    for (name, rails) in [("1G", one_gigabit()), ("10G", ten_gigabit()), ("1.2+0.8G", unequal())] {
+        let with = |kind: &str, scripts| workload(format!("{kind} {name}"), &rails, scripts);
+        all.push(with("burst 64 B", bursts(64, 64)));
+        all.push(with("burst 1 KiB", bursts(64, 1024)));
+        all.push(with("pages 8 KiB", pages(8 << 10)));
+        all.push(with("pages 64 KiB", pages(64 << 10)));
+        all.push(with("indexed", indexed()));
+        all.push(with("mixed", mixed(7)));
+        all.push(with("mixed two ways", mixed(8)));
+        all.push(with("halo", halo()));
+        all.push(with("collectives", collectives()));
+        all.push(with("lone", lone(64)));
+        all.push(with("lone 32 KiB", lone(32 << 10)));
+        all.push(with("large", large()));
+        all.push(Workload { priorities: vec![0, 5], ..with("urgent", urgent()) });
+    }
+    all.push(workload("large 3 rails".into(), &three(), large()));
+    all.push(workload("mixed 3 rails".into(), &three(), mixed(9)));
+    all
+}
+
+fn workload(name: String, rails: &[Rail], scripts: Vec<Vec<Step>>) -> Workload {
+    Workload { name, rails: rails.to_vec(), priorities: vec![0], scripts }
+}
+
+/// A rail that is as it is declared.
+pub fn rail(bytes_per_us: u64, latency_ns: u64, packet_ns: u64) -> Rail {
+    let declared_bytes_per_us = bytes_per_us;
+    Rail { bytes_per_us, declared_bytes_per_us, latency_ns, packet_ns, slower: None }
+}
+
+fn one_gigabit() -> Vec<Rail> {
+    vec![rail(118, 20_000, 2500)]
+}
+
+fn ten_gigabit() -> Vec<Rail> {
+    vec![rail(1180, 10_000, 2500)]
+}
+
+fn unequal() -> Vec<Rail> {
+    vec![rail(146, 12_000, 2500), rail(106, 15_000, 2500)]
+}
+
+fn three() -> Vec<Rail> {
+    vec![rail(1180, 10_000, 2500), rail(590, 10_000, 2500), rail(295, 20_000, 2500)]
+}
+
+/// One large message.
+pub fn large() -> Vec<Vec<Step>> {
+    transfer(&[32 << 20])
+}
+
+/// A message there and one back, many times.
+fn lone(bytes: usize) -> Vec<Vec<Step>> {
+    rounds(20, &[bytes], &[bytes])
+}
+
+/// Many messages at once, and a short answer.
+fn bursts(count: usize, bytes: usize) -> Vec<Vec<Step>> {
+    rounds(20, &vec![bytes; count], &[1])
+}
+
+/// Three requests, and the pages that answer them.
+fn pages(bytes: usize) -> Vec<Vec<Step>> {
+    rounds(20, &[16; 3], &[bytes; 3])
+}
+
+/// Blocks of 64 bytes and of 256 KiB in turn, each a message.
+fn indexed() -> Vec<Vec<Step>> {
+    transfer(&[64, 256 << 10].repeat(8))
+}
+
+/// Sizes as programs have them, some at once. An odd seed gives traffic in one direction.
+fn mixed(seed: u64) -> Vec<Vec<Step>> {
+    let mut rng = Rng::with_seed(seed);
+    let mut scripts = vec![Vec::new(), Vec::new()];
+    for _ in 0..12 {
+        let sizes =
+            |rng: &mut Rng| -> Vec<usize> { (0..rng.usize(4..40)).map(|_| size(rng)).collect() };
+        let there = sizes(&mut rng);
+        let back = if seed.is_multiple_of(2) { sizes(&mut rng) } else { Vec::new() };
+        receive_all(&mut scripts[0], 1, &back);
+        receive_all(&mut scripts[1], 0, &there);
+        send_all(&mut scripts[0], 1, &there);
+        send_all(&mut scripts[1], 0, &back);
+        scripts.iter_mut().for_each(|script| script.push(Step::Wait));
+    }
+    scripts
+}
+
+fn size(rng: &mut Rng) -> usize {
+    match rng.u8(..20) {
+        0..13 => rng.usize(1..512),
+        13..18 => rng.usize(1000..30_000),
+        _ => rng.usize(40_000..1_000_000),
+    }
+}
+
+/// A ring of processes that exchange borders of several sizes, and compute between.
+fn halo() -> Vec<Vec<Step>> {
+    let sizes = [64, 4096, 24_000, 64, 100_000];
+    let script = |own: u32| {
+        let mut script = Vec::new();
+        for _ in 0..8 {
+            for peer in [(own + 1) % 4, (own + 3) % 4] {
+                receive_all(&mut script, peer, &sizes);
+            }
+            for peer in [(own + 1) % 4, (own + 3) % 4] {
+                send_all(&mut script, peer, &sizes);
+            }
+            script.extend([Step::Wait, Step::Compute(50_000)]);
+        }
+        script
+    };
+    (0..4).map(script).collect()
+}
+
+/// What collectives are made of: pairs at doubling distances exchange, then everybody with all.
+fn collectives() -> Vec<Vec<Step>> {
+    let script = |own: u32| {
+        let mut script = Vec::new();
+        for round in 0..6 {
+            for distance in [1, 2, 4] {
+                let peer = own ^ distance;
+                let bytes = [8, 1024, 16 << 10][round % 3];
+                receive_all(&mut script, peer, &[bytes]);
+                send_all(&mut script, peer, &[bytes]);
+                script.push(Step::Wait);
+            }
+            for peer in (0..8).filter(|peer| *peer != own) {
+                receive_all(&mut script, peer, &[512]);
+            }
+            for peer in (1..8).map(|distance| own ^ distance) {
+                send_all(&mut script, peer, &[512]);
+            }
+            script.push(Step::Wait);
+        }
+        script
+    };
+    (0..8).map(script).collect()
+}
+
+/// Bulk data, and now and then a short message of another context, which is urgent.
+fn urgent() -> Vec<Vec<Step>> {
+    let (mut sends, mut receives) = (Vec::new(), Vec::new());
+    let bulk = [20_000, 1 << 20].repeat(6);
+    receive_all(&mut receives, 0, &bulk);
+    send_all(&mut sends, 1, &bulk);
+    for tag in 0..10 {
+        let message = |peer| Message { peer, context: 1, tag, bytes: 64 };
+        receives.push(Step::Receive(message(0)));
+        sends.push(Step::Send(message(1)));
+        sends.push(Step::Compute(1000));
+    }
+    receives.push(Step::Wait);
+    sends.push(Step::Wait);
+    vec![sends, receives]
+}
+
+fn message(peer: u32, tag: usize, bytes: usize) -> Message {
+    Message { peer, context: 0, tag: tag as i32, bytes }
+}
+
+fn send_all(script: &mut Vec<Step>, peer: u32, sizes: &[usize]) {
+    let send = |(tag, &bytes)| Step::Send(message(peer, tag, bytes));
+    script.extend(sizes.iter().enumerate().map(send));
+}
+
+fn receive_all(script: &mut Vec<Step>, peer: u32, sizes: &[usize]) {
+    let receive = |(tag, &bytes)| Step::Receive(message(peer, tag, bytes));
+    script.extend(sizes.iter().enumerate().map(receive));
+}
+
+fn transfer(sizes: &[usize]) -> Vec<Vec<Step>> {
+    rounds(1, sizes, &[])
+}
+
+/// Messages there, waited for, and messages back, so many times.
+fn rounds(times: usize, there: &[usize], back: &[usize]) -> Vec<Vec<Step>> {
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    for _ in 0..times {
+        receive_all(&mut one, 1, back);
+        send_all(&mut one, 1, there);
+        one.push(Step::Wait);
+        receive_all(&mut other, 0, there);
+        other.push(Step::Wait);
+        send_all(&mut other, 0, back);
+        other.push(Step::Wait);
+    }
+    vec![one, other]
+}
