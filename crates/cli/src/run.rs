@@ -193,9 +193,13 @@ impl Reader<'_> {
             Meaning::HostFile => self.add_hosts(name, hosts::read_file(name, raw)?)?,
             Meaning::LaunchAgent => self.plan.launch_agent = command_words(name, raw)?,
             Meaning::Oversubscribe => self.plan.oversubscribe = true,
+            Meaning::InTurn => self.plan.in_turn = true,
+            Meaning::Mapping if self.map_by(&value) => {}
             Meaning::AllVariables => self.global.extend(env::vars_os()),
             Meaning::Binding if value == "none" => {}
-            Meaning::Binding | Meaning::Ignored => self.ignored.push(name.to_owned()),
+            Meaning::Binding | Meaning::Mapping | Meaning::Ignored => {
+                self.ignored.push(name.to_owned())
+            }
             Meaning::Accepted | Meaning::Help | Meaning::Version => {}
         }
         Ok(())
@@ -203,6 +207,36 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
+    /// Follows what is known of an order such as `node`, `slot:oversubscribe` or `ppr:2:node`; false
+    /// if something in it is not known.
+    fn map_by(&mut self, order: &str) -> bool {
+        let order = order.to_lowercase();
+        let words: Vec<&str> = order.split(':').collect();
+        let modifiers = match words[..] {
+            ["ppr", number, "node", ref modifiers @ ..] => {
+                self.application.per_host = number.parse().ok().filter(|number| *number > 0);
+                if self.application.per_host.is_none() {
+                    return false;
+                }
+                modifiers
+            }
+            ["node", ref modifiers @ ..] => {
+                self.plan.in_turn = true;
+                modifiers
+            }
+            ["slot" | "", ref modifiers @ ..] => modifiers,
+            _ => return false,
+        };
+        for modifier in modifiers {
+            match *modifier {
+                "oversubscribe" => self.plan.oversubscribe = true,
+                "nooversubscribe" => {}
+                _ => return false,
+            }
+        }
+        true
+    }
+
     fn add_hosts(&mut self, option: &str, hosts: Vec<Host>) -> Result<(), String> {
         if !self.application.hosts.is_empty() {
             return Err(format!("{option} names hosts, but hosts were named before; do it once"));
@@ -349,6 +383,10 @@ mod tests {
         assert_eq!(names, ["-", "a", "b", "a"]);
         let (job, _) = plan("--hosts a:2 --oversubscribe -ppn 4 p");
         assert!(job.oversubscribe && job.applications[0].per_host == Some(4));
+        let (job, ignored) = plan("--map-by node:oversubscribe --hosts a,b p");
+        assert!(job.in_turn && job.oversubscribe && ignored.is_empty());
+        let (job, ignored) = plan("--map-by ppr:3:node --map-by core --hosts a,b p");
+        assert_eq!((job.applications[0].processes, ignored), (6, vec!["--map-by".to_owned()]));
         let words: Vec<OsString> = ["--launch-agent", "a  b", "p"].map(OsString::from).into();
         let Ok(Asked::Job { plan, .. }) = parse(&words) else { panic!() };
         assert_eq!(plan.launch_agent, ["a", "b"]);

@@ -326,6 +326,35 @@ fn a_process_that_does_not_end_is_killed() {
 }
 
 #[test]
+fn a_reader_that_leaves_ends_the_job() {
+    let mut child = on("a,b", &["yes"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 13));
+}
+
+/// An agent that hears this, and then nothing.
+fn agent(input: &[u8]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
+    command.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It may leave before it has heard all.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    told(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn an_agent_without_a_launcher_ends() {
+    let (code, out, err) = agent(b"");
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.starts_with("combray-agent/"), "{out}");
+    for nonsense in [&b"hello, is there anybody?\n"[..], &[0xff; 100_000], &[0; 100_000]] {
+        let (code, _, err) = agent(nonsense);
+        assert_eq!(code, Some(2));
+        assert!(err.contains("does not understand its launcher"), "{err}");
+    }
+}
+
+#[test]
 fn a_hostfile_and_a_variable_say_the_same() {
     let path = std::env::temp_dir().join(format!("combray-hostfile-{}", std::process::id()));
     std::fs::write(&path, "# two\na:1\nb slots=2 max_slots=2\n").unwrap();

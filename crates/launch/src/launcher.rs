@@ -44,6 +44,8 @@ pub struct Plan {
     pub launch_agent: Vec<OsString>,
     /// Whether more processes than slots may be started.
     pub oversubscribe: bool,
+    /// Whether processes go to one host after the other in turn, instead of filling each.
+    pub in_turn: bool,
 }
 
 /// One program of a job.

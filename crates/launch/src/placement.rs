@@ -22,6 +22,8 @@ pub(crate) struct Wish<'a> {
     pub hosts: &'a [Host],
     pub per_host: Option<u32>,
     pub oversubscribe: bool,
+    /// One process on each host in turn, instead of host by host.
+    pub in_turn: bool,
 }
 
 /// The places of all processes.
@@ -112,26 +114,46 @@ fn fill(
     let mut parts = Vec::new();
     // The second time around and later there are more processes than slots.
     for round in 0_u32.. {
-        let before = left;
-        for (index, host) in hosts.iter().enumerate() {
-            let used = used.entry(host.name.clone()).or_default();
-            let slots = if round == 0 { share(host).saturating_sub(*used) } else { share(host) };
-            let room = host.slots_max.map_or(u32::MAX, |max| max.saturating_sub(*used));
-            let count = left.min(slots).min(room);
-            if count > 0 {
-                parts.push((index, count));
-                *used += count;
-                left -= count;
-            }
+        let mut room: Vec<u32> = Vec::new();
+        for host in hosts {
+            let used = used.get(&host.name).copied().unwrap_or_default();
+            let slots = if round == 0 { share(host).saturating_sub(used) } else { share(host) };
+            let most = host.slots_max.map_or(u32::MAX, |max| max.saturating_sub(used));
+            room.push(slots.min(most));
         }
+        let dealt = deal(left, room, wish.in_turn);
+        for &(index, count) in &dealt {
+            *used.entry(hosts[index].name.clone()).or_default() += count;
+            left -= count;
+        }
+        let is_full = dealt.is_empty();
+        parts.extend(dealt);
         if left == 0 {
             return Ok(parts);
         }
-        if !wish.oversubscribe || (round > 0 && left == before) {
+        if !wish.oversubscribe || (round > 0 && is_full) {
             return Err(too_few(wish, hosts, wish.processes - left));
         }
     }
     Ok(parts)
+}
+
+/// Deals at most `left` processes to hosts that have so much room: to each as many as it has room
+/// for, or to each one in turn.
+fn deal(mut left: u32, mut room: Vec<u32>, in_turn: bool) -> Vec<(usize, u32)> {
+    let mut parts = Vec::new();
+    while left > 0 && room.iter().any(|room| *room > 0) {
+        for (index, room) in room.iter_mut().enumerate() {
+            let most = if in_turn { 1 } else { u32::MAX };
+            let count = left.min(*room).min(most);
+            if count > 0 {
+                parts.push((index, count));
+                *room -= count;
+                left -= count;
+            }
+        }
+    }
+    parts
 }
 
 /// How many hosts a message names.
@@ -210,7 +232,7 @@ mod tests {
         per_host: Option<u32>,
     ) -> Result<String, String> {
         let hosts = hosts(text);
-        let wish = Wish { processes, hosts: &hosts, per_host, oversubscribe };
+        let wish = Wish { processes, hosts: &hosts, per_host, oversubscribe, in_turn: false };
         place(&[wish], |name| name == "here").map(|placement| names(&placement))
     }
 
@@ -251,6 +273,19 @@ mod tests {
         assert!(placed_per_host(4, "a:1 b:1", false, Some(2)).is_err());
         assert_eq!(placed_per_host(4, "a:1 b:1", true, Some(2)).unwrap(), "aabb");
         assert!(placed_per_host(3, "a", false, Some(2)).is_err());
+    }
+
+    #[test]
+    fn hosts_may_have_their_turns() {
+        let placed = |processes, text, oversubscribe| {
+            let (hosts, per_host) = (hosts(text), None);
+            let wish = Wish { processes, hosts: &hosts, per_host, oversubscribe, in_turn: true };
+            place(&[wish], |_| false).map(|placement| names(&placement))
+        };
+        assert_eq!(placed(6, "a:2 b:1 c:4", false).unwrap(), "abcacc");
+        assert_eq!(placed(5, "a b", true).unwrap(), "ababa");
+        assert_eq!(placed(3, "a", false).unwrap(), "aaa");
+        assert!(placed(4, "a:2 b:1", false).is_err());
     }
 
     #[test]

@@ -39,6 +39,10 @@ pub enum Meaning {
     LaunchAgent,
     /// More processes than slots.
     Oversubscribe,
+    /// In which order hosts get processes.
+    Mapping,
+    /// Each host in turn.
+    InTurn,
     /// All variables go to other hosts.
     AllVariables,
     /// Where a process may run: nothing is bound, so that only asking for none is no surprise.
@@ -132,6 +136,13 @@ pub const OPTIONS: &[RunOption] = &[
         Meaning::Oversubscribe,
         "     start more processes than there are slots",
     ),
+    option(
+        &["--map-by", "-map-by"],
+        Takes::One,
+        Meaning::Mapping,
+        "ORDER    slot: fill each host; node: each host in turn; ppr:2:node: 2 on each",
+    ),
+    option(&["--bynode", "-bynode"], Takes::Nothing, Meaning::InTurn, ""),
     option(&["-genvall", "-envall"], Takes::Nothing, Meaning::AllVariables, ""),
     option(
         &["-initial-errhandler", "--initial-errhandler"],
@@ -150,6 +161,8 @@ pub const OPTIONS: &[RunOption] = &[
             "--bind-to-none",
             "-bind-to-none",
             "-ordered-output",
+            "--byslot",
+            "-byslot",
             "-q",
             "--quiet",
             "-quiet",
@@ -177,10 +190,6 @@ pub const OPTIONS: &[RunOption] = &[
             "-bind-to-socket",
             "--bycore",
             "-bycore",
-            "--bynode",
-            "-bynode",
-            "--byslot",
-            "-byslot",
             "--get-stack-traces",
             "--report-state-on-timeout",
             "-genvnone",
@@ -196,8 +205,6 @@ pub const OPTIONS: &[RunOption] = &[
     ),
     option(
         &[
-            "--map-by",
-            "-map-by",
             "--rank-by",
             "-rank-by",
             "--cpu-set",

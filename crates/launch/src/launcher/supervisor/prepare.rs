@@ -37,6 +37,7 @@ pub(super) fn prepare(plan: &Plan, mut typed: Option<PipeReader>) -> Result<Prep
         hosts: &application.hosts,
         per_host: application.per_host,
         oversubscribe: plan.oversubscribe,
+        in_turn: plan.in_turn,
     });
     let wishes: Vec<Wish<'_>> = wishes.collect();
     let placement = placement::place(&wishes, is_this_machine).map_err(LaunchError::new)?;
