@@ -5,12 +5,14 @@
 //! inside the bounds that were vouched for. How the bytes of a non-contiguous message lie is told
 //! by a [`Layout`], which the `datatype` crate implements.
 //!
-//! This crate does no I/O, and knows neither datatypes nor messages.
+//! This crate does no I/O (it lends the memory, as slices, to who does), and knows neither datatypes
+//! nor messages.
 
 mod buffer;
 mod copy;
 mod scratch;
 mod segment_list;
+mod slices;
 
 pub use buffer::{Buffer, Layout, Owner, Segment};
 pub use copy::Memory;

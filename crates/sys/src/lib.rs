@@ -11,6 +11,7 @@ pub mod mapping;
 pub mod membarrier;
 pub mod process;
 pub mod resources;
+pub mod socket;
 
 use std::io;
 

@@ -1,0 +1,158 @@
+//! A connection that does not stand yet.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Instant;
+
+use base::GateId;
+
+use crate::handshake::{
+    self, ANSWER_BYTES, CLAIM_BYTES, GREETING_BYTES, Introduction, Nonce, Secret, VERDICT_BYTES,
+    Verdict,
+};
+
+/// A connection on its way, from here or to here.
+pub(crate) struct Attempt {
+    pub stream: TcpStream,
+    /// When it is given up.
+    pub deadline: Instant,
+    pub side: Side,
+    stage: Stage,
+    nonce: Nonce,
+    received: Vec<u8>,
+}
+
+/// Who began it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// This process, to that one, with its own rail, for a link.
+    Here { gate: GateId, rail: usize, link: u32 },
+    /// Somebody, on that rail.
+    There { rail: usize },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    AwaitsGreeting,
+    AwaitsAnswer,
+    AwaitsClaim { other: Nonce },
+    AwaitsVerdict,
+}
+
+/// What the processes of a job agree in.
+#[derive(Clone, Copy)]
+pub(crate) struct Agreement {
+    pub own: u32,
+    pub secret: Secret,
+    pub records: u32,
+}
+
+/// How far an attempt has come.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Waits,
+    /// Began here: the other side agreed, or will make the same connection itself.
+    Decided(Verdict),
+    /// Began there: somebody of the job wants this.
+    Introduced(Introduction),
+}
+
+impl Attempt {
+    pub(crate) fn new(stream: TcpStream, side: Side, nonce: Nonce, deadline: Instant) -> Self {
+        let stage = match side {
+            Side::Here { .. } => Stage::Connecting,
+            Side::There { .. } => Stage::AwaitsGreeting,
+        };
+        Self { stream, deadline, side, stage, nonce, received: Vec::new() }
+    }
+
+    /// Goes on, as something may have come.
+    ///
+    /// # Errors
+    /// The connection cannot be made, or the other side is not of the job.
+    pub(crate) fn go_on(&mut self, agreement: &Agreement) -> io::Result<Progress> {
+        if self.stage == Stage::Connecting {
+            if let Some(error) = self.stream.take_error()? {
+                return Err(error);
+            }
+            if self.stream.peer_addr().is_err() {
+                return Ok(Progress::Waits);
+            }
+            self.say(&handshake::greeting(agreement.records, &self.nonce))?;
+            self.stage = Stage::AwaitsAnswer;
+        }
+        let wanted = match self.stage {
+            Stage::Connecting | Stage::AwaitsGreeting => GREETING_BYTES,
+            Stage::AwaitsAnswer => ANSWER_BYTES,
+            Stage::AwaitsClaim { .. } => CLAIM_BYTES,
+            Stage::AwaitsVerdict => VERDICT_BYTES,
+        };
+        if !self.hear(wanted)? {
+            return Ok(Progress::Waits);
+        }
+        let heard = std::mem::take(&mut self.received);
+        self.take(agreement, &heard)
+    }
+
+    fn take(&mut self, agreement: &Agreement, heard: &[u8]) -> io::Result<Progress> {
+        let refused = |why: &str| io::Error::new(ErrorKind::PermissionDenied, why.to_owned());
+        let Agreement { own, secret, records } = agreement;
+        match self.stage {
+            Stage::Connecting => {}
+            Stage::AwaitsGreeting => {
+                let other = handshake::nonce_of(heard, *records).map_err(refused)?;
+                let greeting = handshake::greeting(*records, &self.nonce);
+                let proof = handshake::answer(secret, &other, &self.nonce);
+                self.say(&[&greeting[..], &proof].concat())?;
+                self.stage = Stage::AwaitsClaim { other };
+            }
+            Stage::AwaitsAnswer => {
+                let (greeting, proof) = heard.split_at(GREETING_BYTES);
+                let other = handshake::nonce_of(greeting, *records).map_err(refused)?;
+                if !handshake::is_answer(secret, &self.nonce, &other, proof) {
+                    return Err(refused("it is no process of this job"));
+                }
+                let Side::Here { gate, link, .. } = self.side else { return Ok(Progress::Waits) };
+                let introduction = Introduction { from: *own, to: gate.0, link };
+                self.say(&handshake::claim(secret, &self.nonce, &other, introduction))?;
+                self.stage = Stage::AwaitsVerdict;
+            }
+            Stage::AwaitsClaim { other } => {
+                let claim = handshake::introduction_of(secret, &other, &self.nonce, heard);
+                let claim = claim.filter(|claim| claim.to == *own);
+                let claim = claim.ok_or_else(|| refused("it is no process of this job"))?;
+                return Ok(Progress::Introduced(claim));
+            }
+            Stage::AwaitsVerdict => {
+                let verdict = Verdict::parse(heard);
+                let verdict = verdict.ok_or_else(|| refused("it answers nonsense"))?;
+                return Ok(Progress::Decided(verdict));
+            }
+        }
+        Ok(Progress::Waits)
+    }
+
+    /// Says what fits into the buffer of a new connection.
+    pub(crate) fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// Reads until `wanted` bytes are here, and no more; false: they are not yet.
+    fn hear(&mut self, wanted: usize) -> io::Result<bool> {
+        while self.received.len() < wanted {
+            let start = self.received.len();
+            self.received.resize(wanted, 0);
+            let result = self.stream.read(&mut self.received[start..]);
+            self.received.truncate(start + *result.as_ref().unwrap_or(&0));
+            match result {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,107 @@
+//! The card by which peers find a process's interfaces, and who connects which to which.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use crate::interfaces::same_network;
+
+/// Where a process listens: one entry for each of its rails.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    /// The rails, in order.
+    pub ends: Vec<End>,
+}
+
+/// Where one rail of a process can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Address and port.
+    pub address: SocketAddr,
+    /// How many bits of the address name its network.
+    pub prefix: u8,
+}
+
+const VERSION: &str = "tcp1";
+
+impl fmt::Display for Card {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(VERSION)?;
+        self.ends.iter().try_for_each(|end| write!(f, ",{}/{}", end.address, end.prefix))
+    }
+}
+
+impl FromStr for Card {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("\"{text}\" is no card of this version of Combray");
+        let mut words = text.split(',');
+        if words.next() != Some(VERSION) {
+            return Err(wrong());
+        }
+        let end = |word: &str| {
+            let (address, prefix) = word.split_once('/')?;
+            Some(End { address: address.parse().ok()?, prefix: prefix.parse().ok()? })
+        };
+        let ends = words.map(end).collect::<Option<_>>().ok_or_else(wrong)?;
+        Ok(Self { ends })
+    }
+}
+
+/// A pair of rails that are to be connected: the one of the process with the lower rank, and the
+/// one of the other. Its number is its place in the list that both processes work out.
+pub(crate) type Link = (usize, usize);
+
+/// Which rails of two processes are to be connected: those in the same network, each once; and if
+/// there are none, all of the first process to one of the second each, as routers may lie between.
+pub(crate) fn links(lower: &Card, upper: &Card) -> Vec<Link> {
+    let mut taken = vec![false; upper.ends.len()];
+    let mut links = Vec::new();
+    for (index, end) in lower.ends.iter().enumerate() {
+        let partner = (0..upper.ends.len()).find(|&other| !taken[other] && are_near(end, &upper.ends[other]));
+        if let Some(other) = partner {
+            taken[other] = true;
+            links.push((index, other));
+        }
+    }
+    if links.is_empty() && !upper.ends.is_empty() {
+        links = (0..lower.ends.len()).map(|index| (index, index % upper.ends.len())).collect();
+    }
+    links
+}
+
+fn are_near(one: &End, other: &End) -> bool {
+    let (here, there): (IpAddr, IpAddr) = (one.address.ip(), other.address.ip());
+    one.prefix == other.prefix && same_network(here, there, one.prefix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(ends: &[&str]) -> Card {
+        format!("tcp1{}", ends.iter().map(|end| format!(",{end}")).collect::<String>())
+            .parse()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_card_survives_its_text() {
+        let card = card(&["10.0.0.1:1/24", "[fd00::1]:80/64"]);
+        assert_eq!(card.to_string().parse(), Ok(card.clone()));
+        assert_eq!("tcp1".parse(), Ok(Card::default()));
+        assert!("tcp0".parse::<Card>().is_err());
+        assert!("tcp1,10.0.0.1/24".parse::<Card>().is_err());
+    }
+
+    #[test]
+    fn rails_of_the_same_network_are_connected() {
+        let one = card(&["10.0.0.1:1/24", "10.0.1.1:1/24", "192.168.0.1:1/24"]);
+        let other = card(&["10.0.1.2:1/24", "10.0.0.2:1/24", "10.0.1.3:1/24"]);
+        assert_eq!(links(&one, &other), [(0, 1), (1, 0)]);
+        let far = card(&["172.20.0.1:1/16"]);
+        assert_eq!(links(&one, &far), [(0, 0), (1, 0), (2, 0)], "over routers");
+        assert_eq!(links(&one, &Card::default()), []);
+    }
+}

@@ -1,0 +1,373 @@
+//! One connection that stands: frames out, frames in.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use base::GateId;
+use driver::{Label, Part, Place, Sink};
+use memory::Buffer;
+
+use crate::frame::{self, HEAD_BYTES, Kind, PACKET_BYTES_MAX, PART_HEAD_BYTES};
+
+/// A connection to `gate` over the own rail `rail`.
+pub(crate) struct Connection {
+    pub stream: TcpStream,
+    pub gate: GateId,
+    pub rail: usize,
+    /// Something was posted since the last poll: what comes now shall gather.
+    pub posted: bool,
+    /// The peer has said that it will send no more.
+    pub departed: bool,
+    /// Whether the poller watches for room to write.
+    pub watched: bool,
+    /// What is not written yet, in order.
+    outgoing: VecDeque<Outgoing>,
+    /// Bytes read that are no whole frame, or that belong to the part that is arriving.
+    held: Vec<u8>,
+    arriving: Option<Arriving>,
+    /// The last frame was a part, and another one may follow: what is read before it is known
+    /// where it belongs has to be copied.
+    amid_parts: bool,
+    written: u64,
+}
+
+enum Outgoing {
+    Bytes { data: Vec<u8>, at: usize },
+    Part(Box<OutgoingPart>),
+}
+
+struct OutgoingPart {
+    head: [u8; PART_HEAD_BYTES],
+    part: Part,
+    /// Bytes written, of head and data.
+    done: usize,
+    since: Instant,
+    /// Bytes that had reached the peer's machine when it was posted.
+    carried_before: u64,
+}
+
+struct Arriving {
+    label: Label,
+    place: Place,
+    length: usize,
+    done: usize,
+}
+
+/// What came of writing.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Parts whose memory is not read any more.
+    pub sent: Vec<u64>,
+    /// How many bytes were carried in how many nanoseconds.
+    pub carried: Option<(u64, u64)>,
+}
+
+/// What came of reading.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Nothing,
+    Something,
+    /// The part that begins to arrive was arriving on another rail, which must be given up before
+    /// reading goes on.
+    Instead(usize),
+}
+
+/// Bytes read at once, where packets are expected.
+const READ_BYTES: usize = 128 << 10;
+/// Bytes read at once, where a part may follow.
+const READ_BYTES_AMID_PARTS: usize = 4 << 10;
+/// What a buffer to read into must hold.
+pub(crate) const INBOX_BYTES: usize = READ_BYTES + PACKET_BYTES_MAX + PART_HEAD_BYTES;
+/// Reads per call at most, so that others get their turn.
+const READS_MAX: usize = 8;
+/// Data in short runs is gathered in pieces of so many bytes.
+const PIECE_BYTES: usize = 64 << 10;
+/// Parts shorter than this say nothing of a rail's speed.
+const MEASURED_BYTES_MIN: usize = 128 << 10;
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, gate: GateId, rail: usize) -> Self {
+        Self {
+            stream,
+            gate,
+            rail,
+            posted: false,
+            departed: false,
+            watched: false,
+            outgoing: VecDeque::new(),
+            held: Vec::new(),
+            arriving: None,
+            amid_parts: false,
+            written: 0,
+        }
+    }
+
+    /// Whether a packet or part can be posted now.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.posted && self.outgoing.is_empty() && !self.departed
+    }
+
+    /// Whether something is not written yet.
+    pub(crate) fn is_stuck(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Bytes that were posted and have not reached the peer's machine.
+    pub(crate) fn backlog(&self) -> u64 {
+        let waiting: usize = self.outgoing.iter().map(Outgoing::left).sum();
+        waiting as u64 + sys::socket::unacknowledged(self.stream.as_fd()).unwrap_or(0)
+    }
+
+    /// Bytes that have reached the peer's machine.
+    fn carried(&self) -> u64 {
+        let underway = sys::socket::unacknowledged(self.stream.as_fd()).unwrap_or(0);
+        self.written.saturating_sub(underway)
+    }
+
+    /// Writes a frame as far as there is room, and keeps the rest.
+    pub(crate) fn post(&mut self, frame: &[u8]) -> io::Result<()> {
+        self.posted = true;
+        let written = if self.outgoing.is_empty() { write_some(&self.stream, frame)? } else { 0 };
+        self.written += written as u64;
+        if written < frame.len() {
+            let data = frame[written..].to_vec();
+            self.outgoing.push_back(Outgoing::Bytes { data, at: 0 });
+        }
+        Ok(())
+    }
+
+    /// Begins to write a part.
+    pub(crate) fn post_part(&mut self, part: Part, written: &mut Written) -> io::Result<()> {
+        self.posted = true;
+        let head = frame::part_head(&part.label, part.length);
+        let (since, carried_before) = (Instant::now(), self.carried());
+        let part = OutgoingPart { head, part, done: 0, since, carried_before };
+        self.outgoing.push_back(Outgoing::Part(Box::new(part)));
+        self.flush(written)
+    }
+
+    /// Writes what is left, as far as there is room.
+    pub(crate) fn flush(&mut self, written: &mut Written) -> io::Result<()> {
+        while let Some(first) = self.outgoing.front_mut() {
+            let count = first.write(&self.stream)?;
+            if count == 0 {
+                return Ok(());
+            }
+            self.written += count as u64;
+            if first.left() == 0
+                && let Some(Outgoing::Part(part)) = self.outgoing.pop_front()
+            {
+                written.sent.push(part.part.token);
+                if part.part.length >= MEASURED_BYTES_MIN {
+                    let bytes = self.carried().saturating_sub(part.carried_before);
+                    let nanoseconds = part.since.elapsed().as_nanos() as u64;
+                    written.carried = Some((bytes, nanoseconds)).filter(|_| bytes > 0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what has come, a bounded amount, and hands it to `sink`.
+    ///
+    /// # Errors
+    /// The connection is broken, or closed, or what comes is no frame.
+    pub(crate) fn receive(&mut self, inbox: &mut [u8], sink: &mut dyn Sink) -> io::Result<Heard> {
+        let mut heard = Heard::Nothing;
+        for _ in 0..READS_MAX {
+            if self.arriving.is_some() {
+                if self.fill_from_held(sink) {
+                    continue;
+                }
+                match self.read_part(inbox, sink)? {
+                    0 => break,
+                    _ => heard = Heard::Something,
+                }
+                continue;
+            }
+            let start = self.held.len();
+            let room = if self.amid_parts { READ_BYTES_AMID_PARTS } else { READ_BYTES };
+            let count = read_some(&self.stream, &mut inbox[start..start + room])?;
+            if count == 0 {
+                break;
+            }
+            heard = Heard::Something;
+            inbox[..start].copy_from_slice(&self.held);
+            self.held.clear();
+            if let Some(other) = self.take_frames(&inbox[..start + count], sink)? {
+                return Ok(Heard::Instead(other));
+            }
+            if count < room && self.arriving.is_none() {
+                break;
+            }
+        }
+        Ok(heard)
+    }
+
+    /// Takes the frames in `bytes` and holds what is no whole one. The rail that is to be given up
+    /// before the part that begins may be written.
+    fn take_frames(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> io::Result<Option<usize>> {
+        let mut rest = bytes;
+        while let Some((head, after)) = rest.split_first_chunk::<HEAD_BYTES>() {
+            let (kind, length) = frame::parse_head(head).ok_or_else(|| {
+                io::Error::new(ErrorKind::InvalidData, "what it sent is no frame of this version")
+            })?;
+            match kind {
+                Kind::Goodbye => {
+                    self.departed = true;
+                    rest = after;
+                }
+                Kind::Packet => {
+                    let Some((packet, after)) = after.split_at_checked(length) else { break };
+                    sink.packet(self.gate, self.rail, packet);
+                    self.amid_parts = false;
+                    rest = after;
+                }
+                Kind::Part => {
+                    let Some((label, after)) = after.split_first_chunk() else { break };
+                    let place = sink.part(self.gate, self.rail, label, length);
+                    let instead_of = match &place {
+                        Place::At { instead_of, .. } => *instead_of,
+                        Place::Nowhere => None,
+                    };
+                    self.arriving = Some(Arriving { label: *label, place, length, done: 0 });
+                    self.amid_parts = true;
+                    if instead_of.is_some() {
+                        self.held = after.to_vec();
+                        return Ok(instead_of);
+                    }
+                    rest = &after[self.fill(after, sink)..];
+                    if self.arriving.is_some() {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        self.held.extend_from_slice(rest);
+        Ok(None)
+    }
+
+    /// Puts the first of `bytes` where the arriving part belongs, and returns how many.
+    fn fill(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> usize {
+        let Some(arriving) = &mut self.arriving else { return 0 };
+        let count = bytes.len().min(arriving.length - arriving.done);
+        if let Place::At { buffer, offset, .. } = &arriving.place {
+            buffer.write(offset + arriving.done, &bytes[..count]);
+        }
+        self.advance(count, sink);
+        count
+    }
+
+    fn fill_from_held(&mut self, sink: &mut dyn Sink) -> bool {
+        if self.held.is_empty() {
+            return false;
+        }
+        let held = std::mem::take(&mut self.held);
+        let count = self.fill(&held, sink);
+        self.held = held[count..].to_vec();
+        true
+    }
+
+    /// So many bytes more of the arriving part are here.
+    fn advance(&mut self, count: usize, sink: &mut dyn Sink) {
+        let Some(arriving) = &mut self.arriving else { return };
+        arriving.done += count;
+        if arriving.done == arriving.length
+            && let Some(whole) = self.arriving.take()
+            && let Place::At { .. } = whole.place
+        {
+            sink.part_arrived(self.gate, self.rail, &whole.label, whole.length);
+        }
+    }
+
+    /// Reads the next bytes of the arriving part straight to where they belong; 0: none are here.
+    fn read_part(&mut self, inbox: &mut [u8], sink: &mut dyn Sink) -> io::Result<usize> {
+        let Some(Arriving { place, length, done, .. }) = &self.arriving else { return Ok(0) };
+        let left = length - done;
+        let count = match place {
+            Place::At { buffer, offset, .. } if buffer.is_worth_lending() => {
+                let read = |slices: &mut [io::IoSliceMut<'_>]| {
+                    outcome((&self.stream).read_vectored(slices), true)
+                };
+                buffer.lend_mut(offset + done, left, read)?
+            }
+            _ => {
+                let room = left.min(PIECE_BYTES);
+                let count = read_some(&self.stream, &mut inbox[..room])?;
+                return Ok(self.fill(&inbox[..count], sink));
+            }
+        };
+        self.advance(count, sink);
+        Ok(count)
+    }
+}
+
+impl Outgoing {
+    fn left(&self) -> usize {
+        match self {
+            Outgoing::Bytes { data, at } => data.len() - at,
+            Outgoing::Part(part) => PART_HEAD_BYTES + part.part.length - part.done,
+        }
+    }
+
+    /// Writes as much as there is room for; 0: there is none.
+    fn write(&mut self, stream: &TcpStream) -> io::Result<usize> {
+        match self {
+            Outgoing::Bytes { data, at } => {
+                let count = write_some(stream, &data[*at..])?;
+                *at += count;
+                Ok(count)
+            }
+            Outgoing::Part(outgoing) => outgoing.write(stream),
+        }
+    }
+}
+
+impl OutgoingPart {
+    fn write(&mut self, stream: &TcpStream) -> io::Result<usize> {
+        let head = &self.head[self.done.min(PART_HEAD_BYTES)..];
+        let done = self.done.saturating_sub(PART_HEAD_BYTES);
+        let (offset, left) = (self.part.offset + done, self.part.length - done);
+        let count = if self.part.buffer.is_worth_lending() {
+            let write = |slices: &[io::IoSlice<'_>]| {
+                let mut stream = stream;
+                outcome(stream.write_vectored(slices), false)
+            };
+            self.part.buffer.lend(head, offset, left, write)?
+        } else {
+            write_some(stream, &gathered(head, &self.part.buffer, offset, left))?
+        };
+        self.done += count;
+        Ok(count)
+    }
+}
+
+/// The head and the next bytes of data that lie in short runs.
+fn gathered(head: &[u8], buffer: &Buffer, offset: usize, left: usize) -> Vec<u8> {
+    let mut piece = vec![0; head.len() + left.min(PIECE_BYTES)];
+    piece[..head.len()].copy_from_slice(head);
+    buffer.read(offset, &mut piece[head.len()..]);
+    piece
+}
+
+fn write_some(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    outcome(stream.write(bytes), false)
+}
+
+fn read_some(mut stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    outcome(stream.read(into), true)
+}
+
+/// 0 where there is nothing to do now; the end of a connection is an error.
+fn outcome(result: io::Result<usize>, reading: bool) -> io::Result<usize> {
+    match result {
+        Ok(0) if reading => Err(ErrorKind::UnexpectedEof.into()),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Ok(0)
+        }
+        other => other,
+    }
+}

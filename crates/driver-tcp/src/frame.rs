@@ -1,0 +1,72 @@
+//! Frames: what a connection carries.
+//!
+//! A frame begins with its length (4 bytes, little-endian, without this head) and its kind (1 byte),
+//! and 3 bytes of zero. A packet follows at once; a part has its label of 24 bytes first, which the
+//! length does not count.
+
+use driver::Label;
+
+/// Bytes with which each frame begins.
+pub(crate) const HEAD_BYTES: usize = 8;
+
+/// Bytes before the data of a part.
+pub(crate) const PART_HEAD_BYTES: usize = HEAD_BYTES + size_of::<Label>();
+
+/// The longest packet, in bytes.
+pub(crate) const PACKET_BYTES_MAX: usize = 64 << 10;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Packet,
+    Part,
+    /// The sender will send no more, on purpose.
+    Goodbye,
+}
+
+pub(crate) fn head(kind: Kind, length: usize) -> [u8; HEAD_BYTES] {
+    let length = u32::try_from(length).expect("frames are shorter than 4 GiB");
+    let mut out = [0; HEAD_BYTES];
+    out[..4].copy_from_slice(&length.to_le_bytes());
+    out[4] = match kind {
+        Kind::Packet => 1,
+        Kind::Part => 2,
+        Kind::Goodbye => 3,
+    };
+    out
+}
+
+pub(crate) fn part_head(label: &Label, length: usize) -> [u8; PART_HEAD_BYTES] {
+    let mut out = [0; PART_HEAD_BYTES];
+    out[..HEAD_BYTES].copy_from_slice(&head(Kind::Part, length));
+    out[HEAD_BYTES..].copy_from_slice(label);
+    out
+}
+
+/// Kind and length of the frame that begins so; `None`: it is none.
+pub(crate) fn parse_head(bytes: &[u8; HEAD_BYTES]) -> Option<(Kind, usize)> {
+    let [a, b, c, d, kind, 0, 0, 0] = *bytes else { return None };
+    let length = u32::from_le_bytes([a, b, c, d]) as usize;
+    let kind = match kind {
+        1 if length <= PACKET_BYTES_MAX => Kind::Packet,
+        2 if length > 0 => Kind::Part,
+        3 if length == 0 => Kind::Goodbye,
+        _ => return None,
+    };
+    Some((kind, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_survive_and_nonsense_is_refused() {
+        for (kind, length) in [(Kind::Packet, 1), (Kind::Part, 1 << 30), (Kind::Goodbye, 0)] {
+            assert_eq!(parse_head(&head(kind, length)), Some((kind, length)));
+        }
+        assert_eq!(parse_head(&head(Kind::Packet, PACKET_BYTES_MAX + 1)), None);
+        assert_eq!(parse_head(&head(Kind::Part, 0)), None);
+        assert_eq!(parse_head(b"GET / HT"), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! How two processes prove to each other, before anything else is parsed, that they are of the job.
+//!
+//! ```text
+//! initiator                                responder
+//!   greeting: magic, version, nonce A  ──▶
+//!                                      ◀──  greeting: magic, version, nonce B; proof of both nonces
+//!   proof of both nonces and of the    ──▶
+//!   introduction; introduction
+//!                                      ◀──  verdict
+//! ```
+//!
+//! A proof is an HMAC-SHA-256 (RFC 2104) keyed with the secret of the job; the two directions mix in
+//! different words, so that none can be answered with itself.
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+/// What only processes of the job know.
+pub type Secret = [u8; 32];
+
+pub(crate) type Nonce = [u8; 16];
+pub(crate) type Greeting = [u8; GREETING_BYTES];
+
+pub(crate) const GREETING_BYTES: usize = 32;
+pub(crate) const PROOF_BYTES: usize = 32;
+pub(crate) const INTRODUCTION_BYTES: usize = 16;
+/// What the responder answers the greeting with.
+pub(crate) const ANSWER_BYTES: usize = GREETING_BYTES + PROOF_BYTES;
+/// What the initiator answers that with.
+pub(crate) const CLAIM_BYTES: usize = PROOF_BYTES + INTRODUCTION_BYTES;
+pub(crate) const VERDICT_BYTES: usize = 8;
+
+const MAGIC: [u8; 8] = *b"Combray\x02";
+/// The version of frames; records have their own.
+const VERSION: u32 = 1;
+
+/// Who connects to whom, and for which link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Introduction {
+    pub from: u32,
+    pub to: u32,
+    pub link: u32,
+}
+
+/// What becomes of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It stands.
+    Welcome,
+    /// The other side is about to make the same connection: that one shall stand.
+    Crossing,
+}
+
+pub(crate) fn greeting(records: u32, nonce: &Nonce) -> Greeting {
+    let mut out = [0; GREETING_BYTES];
+    out[..8].copy_from_slice(&MAGIC);
+    out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    out[12..16].copy_from_slice(&records.to_le_bytes());
+    out[16..].copy_from_slice(nonce);
+    out
+}
+
+/// The nonce of a greeting.
+///
+/// # Errors
+/// It is no greeting of this version.
+pub(crate) fn nonce_of(greeting: &[u8], records: u32) -> Result<Nonce, &'static str> {
+    let (head, nonce) = greeting.split_at(16);
+    if head[..8] != MAGIC {
+        return Err("it does not speak Combray's protocol");
+    }
+    if head[8..12] != VERSION.to_le_bytes() || head[12..] != records.to_le_bytes() {
+        return Err("it runs another version of Combray");
+    }
+    Ok(nonce.try_into().expect("a greeting has 32 bytes"))
+}
+
+fn mac(secret: &Secret, direction: &[u8], pieces: &[&[u8]]) -> Hmac<Sha256> {
+    let mut mac = Hmac::new_from_slice(secret).expect("keys of any length are taken");
+    mac.update(direction);
+    pieces.iter().for_each(|piece| mac.update(piece));
+    mac
+}
+
+/// The responder's proof.
+pub(crate) fn answer(secret: &Secret, first: &Nonce, second: &Nonce) -> [u8; PROOF_BYTES] {
+    mac(secret, b"responder", &[first, second]).finalize().into_bytes().into()
+}
+
+/// Whether an answer proves that the responder knows the secret.
+pub(crate) fn is_answer(secret: &Secret, first: &Nonce, second: &Nonce, proof: &[u8]) -> bool {
+    mac(secret, b"responder", &[first, second]).verify_slice(proof).is_ok()
+}
+
+/// The initiator's proof and introduction.
+pub(crate) fn claim(
+    secret: &Secret,
+    first: &Nonce,
+    second: &Nonce,
+    introduction: Introduction,
+) -> [u8; CLAIM_BYTES] {
+    let Introduction { from, to, link } = introduction;
+    let mut out = [0; CLAIM_BYTES];
+    let (proof, words) = out.split_at_mut(PROOF_BYTES);
+    for (place, word) in words.chunks_exact_mut(4).zip([from, to, link]) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    let mac = mac(secret, b"initiator", &[first, second, words]).finalize().into_bytes();
+    proof.copy_from_slice(&mac);
+    out
+}
+
+/// Who claims to connect, if the claim is proven.
+pub(crate) fn introduction_of(
+    secret: &Secret,
+    first: &Nonce,
+    second: &Nonce,
+    claim: &[u8],
+) -> Option<Introduction> {
+    let (proof, words) = claim.split_at(PROOF_BYTES);
+    mac(secret, b"initiator", &[first, second, words]).verify_slice(proof).ok()?;
+    let word = |at: usize| u32::from_le_bytes(words[at..at + 4].try_into().expect("four bytes"));
+    Some(Introduction { from: word(0), to: word(4), link: word(8) })
+}
+
+impl Verdict {
+    pub(crate) fn emit(self) -> [u8; VERDICT_BYTES] {
+        match self {
+            Verdict::Welcome => *b"welcome\0",
+            Verdict::Crossing => *b"crossing",
+        }
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        [Verdict::Welcome, Verdict::Crossing].into_iter().find(|verdict| verdict.emit() == bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_knows_the_secret_is_believed() {
+        let (secret, other) = ([7; 32], [8; 32]);
+        let (first, second) = ([1; 16], [2; 16]);
+        let proof = answer(&secret, &first, &second);
+        assert!(is_answer(&secret, &first, &second, &proof));
+        assert!(!is_answer(&other, &first, &second, &proof));
+        assert!(!is_answer(&secret, &second, &first, &proof));
+        let introduction = Introduction { from: 3, to: 4, link: 1 };
+        let mut claimed = claim(&secret, &first, &second, introduction);
+        assert_eq!(introduction_of(&secret, &first, &second, &claimed), Some(introduction));
+        assert_eq!(introduction_of(&other, &first, &second, &claimed), None);
+        claimed[PROOF_BYTES] ^= 1;
+        assert_eq!(introduction_of(&secret, &first, &second, &claimed), None, "another rank");
+        let reflected = [&proof[..], &[0; 16]].concat();
+        assert_eq!(introduction_of(&secret, &first, &second, &reflected), None);
+    }
+
+    #[test]
+    fn greetings_of_others_are_refused() {
+        let nonce = [9; 16];
+        assert_eq!(nonce_of(&greeting(2, &nonce), 2), Ok(nonce));
+        assert!(nonce_of(&greeting(1, &nonce), 2).unwrap_err().contains("version"));
+        assert!(nonce_of(b"GET / HTTP/1.1\r\nHost: example\r\n", 2).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! What is known of each peer, and of its connections.
+
+use std::collections::HashMap;
+
+use base::GateId;
+use driver::DriverError;
+
+use crate::card::{Card, Link, links};
+
+/// A connection's place among the sockets.
+pub(crate) type Slot = usize;
+
+/// How an own rail to a peer stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// No link uses it, or it was lost.
+    Closed,
+    /// Nobody has begun yet, or the peer is about to.
+    Open,
+    /// This process has begun.
+    Begun(Slot),
+    /// It stands.
+    Stands(Slot),
+}
+
+/// A peer of which something is known.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub card: Card,
+    /// The pairs of rails to connect: own rail, peer's rail; by the link's number.
+    pub links: Vec<Link>,
+    /// By own rail.
+    pub ways: Vec<Way>,
+    /// What became of rails that could not be connected, for people.
+    pub failures: Vec<String>,
+}
+
+/// The peers of which something is known.
+#[derive(Debug, Default)]
+pub(crate) struct Peers(HashMap<u32, Peer>);
+
+impl Peers {
+    pub(crate) fn get(&self, gate: GateId) -> Option<&Peer> {
+        self.0.get(&gate.0)
+    }
+
+    pub(crate) fn get_mut(&mut self, gate: GateId) -> Option<&mut Peer> {
+        self.0.get_mut(&gate.0)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (GateId, &mut Peer)> {
+        self.0.iter_mut().map(|(&gate, peer)| (GateId(gate), peer))
+    }
+
+    /// Takes in the card of a peer.
+    ///
+    /// # Errors
+    /// It has nothing in common with the own one.
+    pub(crate) fn meet(
+        &mut self,
+        own: (GateId, &Card),
+        gate: GateId,
+        card: Card,
+    ) -> Result<&mut Peer, DriverError> {
+        let links = match own.0 < gate {
+            true => links(own.1, &card),
+            false => links(&card, own.1).into_iter().map(|(theirs, ours)| (ours, theirs)).collect(),
+        };
+        if links.is_empty() {
+            return Err(no_way(own.1, &card));
+        }
+        let mut ways = vec![Way::Closed; own.1.ends.len()];
+        links.iter().for_each(|link| ways[link.0] = Way::Open);
+        let peer = Peer { card, links, ways, failures: Vec::new() };
+        Ok(self.0.entry(gate.0).or_insert(peer))
+    }
+}
+
+impl Peer {
+    /// The own rails that lead there, or will.
+    pub(crate) fn rails(&self) -> Vec<usize> {
+        (0..self.ways.len()).filter(|&rail| self.ways[rail] != Way::Closed).collect()
+    }
+
+    pub(crate) fn standing(&self) -> usize {
+        self.ways.iter().filter(|way| matches!(way, Way::Stands(_))).count()
+    }
+}
+
+fn no_way(own: &Card, other: &Card) -> DriverError {
+    let list = |card: &Card| match &card.ends[..] {
+        [] => "no network interface".to_owned(),
+        ends => {
+            ends.iter().map(|end| end.address.ip().to_string()).collect::<Vec<_>>().join(", ")
+        }
+    };
+    DriverError {
+        message: format!(
+            "it is on another machine, and there is no way: this process can use {}, that one {}. \
+             COMBRAY_NET names the interfaces or networks to use",
+            list(own),
+            list(other)
+        ),
+    }
+}

@@ -1,0 +1,71 @@
+//! What the kernel reports of many sockets at once.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+
+/// Watches sockets, each under a number.
+#[derive(Debug)]
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    events: Vec<Event>,
+}
+
+/// Something can be done with the socket of this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub number: u64,
+    pub readable: bool,
+    pub writable: bool,
+}
+
+/// Sockets reported at once.
+const EVENTS_MAX: usize = 64;
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        Ok(Self { epoll, events: Vec::with_capacity(EVENTS_MAX) })
+    }
+
+    /// Watches a socket from now on, until it is closed.
+    pub(crate) fn add(&self, socket: impl AsFd, number: u64, writing: bool) -> io::Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(number), interest(writing))?;
+        Ok(())
+    }
+
+    /// Watches also for room to write, or no more.
+    pub(crate) fn watch(&self, socket: impl AsFd, number: u64, writing: bool) -> io::Result<()> {
+        epoll::modify(&self.epoll, socket, EventData::new_u64(number), interest(writing))?;
+        Ok(())
+    }
+
+    /// The sockets with which something can be done now.
+    pub(crate) fn ready(&mut self) -> io::Result<Vec<Ready>> {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        self.events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&now)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let failed = EventFlags::ERR | EventFlags::HUP;
+        let ready = self.events.iter().map(|event| Ready {
+            number: event.data.u64(),
+            readable: event.flags.intersects(EventFlags::IN | failed),
+            writable: event.flags.intersects(EventFlags::OUT | failed),
+        });
+        Ok(ready.collect())
+    }
+
+    /// Is readable when a socket is ready.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+fn interest(writing: bool) -> EventFlags {
+    if writing { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN }
+}

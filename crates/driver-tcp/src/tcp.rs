@@ -1,0 +1,709 @@
+//! The driver: rails, sockets and what happens to them.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base::{GateId, RailProfile};
+use driver::{Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::attempt::{Agreement, Attempt, Progress, Side};
+use crate::card::{Card, End};
+use crate::connection::{Connection, Heard, INBOX_BYTES, Written};
+use crate::frame::{self, HEAD_BYTES, Kind, PACKET_BYTES_MAX};
+use crate::handshake::{Introduction, Nonce, Secret, Verdict};
+use crate::interfaces::{self, Interface, Selection};
+use crate::peers::{Peer, Peers, Slot, Way};
+use crate::poller::{Poller, Ready};
+
+/// Where a process learns of the others of its job.
+pub trait Directory: Send {
+    /// The card of a peer, as its text.
+    ///
+    /// # Errors
+    /// It cannot be had.
+    fn card(&mut self, gate: GateId) -> Result<String, DriverError>;
+
+    /// What only processes of this job know.
+    ///
+    /// # Errors
+    /// It cannot be had.
+    fn secret(&mut self) -> Result<Secret, DriverError>;
+}
+
+/// What can be chosen about the driver.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which interfaces to use.
+    pub selection: Selection,
+    /// The version of what is carried, which both sides must agree in.
+    pub records: u32,
+}
+
+/// The rails to processes of other machines.
+pub struct Tcp {
+    own: GateId,
+    options: Options,
+    directory: Box<dyn Directory>,
+    agreement: Option<Agreement>,
+    rails: Vec<RailProfile>,
+    interfaces: Vec<Interface>,
+    card: Card,
+    poller: Poller,
+    sockets: Vec<Option<Socket_>>,
+    free: Vec<Slot>,
+    peers: Peers,
+    inbox: Box<[u8]>,
+    packet: Box<[u8]>,
+    /// The connection from which something came last: the next will often come there too.
+    hot: Option<Slot>,
+    /// Connections to which something was posted since the last poll.
+    posted: Vec<Slot>,
+    connections: usize,
+    unsettled: usize,
+    stuck: usize,
+    polls: u32,
+    look_at: Instant,
+    sent: Vec<(GateId, usize, u64)>,
+    carried: Vec<(usize, u64, u64)>,
+    lost: Vec<(GateId, usize, DriverError)>,
+}
+
+/// A socket of the driver.
+enum Socket_ {
+    Listener(TcpListener, usize),
+    Attempt(Box<Attempt>),
+    Connection(Box<Connection>),
+}
+
+/// A connection that does not stand after this time is given up.
+const CONNECT_MAX: Duration = Duration::from_secs(20);
+
+/// How often attempts and silent connections are looked after.
+const LOOK_PERIOD: Duration = Duration::from_millis(250);
+
+/// A rail is lost when its peer's machine has acknowledged nothing for so long, although asked
+/// again and again, and there is another rail.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+const RETRANSMISSIONS_MAX: u8 = 3;
+
+/// With one connection, the other sockets are looked at once in so many polls.
+const POLLS_PER_LOOK: u32 = 32;
+
+/// What a socket may hold that is not on its way, where several rails share the work, in bytes: what
+/// waits in a socket is bound to its rail.
+const UNSENT_BYTES_MAX: u32 = 256 << 10;
+
+/// What is taken for a rail that does not declare its speed, in bytes per microsecond.
+const SPEED_ASSUMED: u64 = 1000;
+
+/// What stands for the backlog of a rail that is not connected yet.
+const NOT_YET: u64 = 1 << 40;
+
+impl Tcp {
+    /// The rails of the process `own`: one for each usable interface, on which it listens.
+    ///
+    /// # Errors
+    /// The system refuses sockets.
+    pub fn create(
+        own: GateId,
+        options: Options,
+        directory: Box<dyn Directory>,
+    ) -> Result<Self, DriverError> {
+        let error = |cause: io::Error| DriverError {
+            message: format!("no connection to other machines can be made ready: {cause}"),
+        };
+        let poller = Poller::new().map_err(error)?;
+        let mut tcp = Self {
+            own,
+            directory,
+            agreement: None,
+            rails: Vec::new(),
+            interfaces: Vec::new(),
+            card: Card::default(),
+            poller,
+            sockets: Vec::new(),
+            free: Vec::new(),
+            peers: Peers::default(),
+            inbox: vec![0; INBOX_BYTES].into(),
+            packet: vec![0; HEAD_BYTES + PACKET_BYTES_MAX].into(),
+            hot: None,
+            posted: Vec::new(),
+            connections: 0,
+            unsettled: 0,
+            stuck: 0,
+            polls: 0,
+            look_at: Instant::now(),
+            sent: Vec::new(),
+            carried: Vec::new(),
+            lost: Vec::new(),
+            options,
+        };
+        for interface in interfaces::usable(&tcp.options.selection) {
+            // An address on which nobody can listen leads nowhere.
+            if let Ok(listener) = listen(interface.address) {
+                tcp.add_rail(interface, listener).map_err(error)?;
+            }
+        }
+        Ok(tcp)
+    }
+
+    fn add_rail(&mut self, interface: Interface, listener: TcpListener) -> io::Result<()> {
+        let rail = self.rails.len();
+        let address = listener.local_addr()?;
+        self.card.ends.push(End { address, prefix: interface.prefix });
+        self.rails.push(profile(&interface));
+        self.interfaces.push(interface);
+        self.insert(Socket_::Listener(listener, rail), false)?;
+        Ok(())
+    }
+
+    /// The card that peers need, to be published before they connect.
+    pub fn card(&self) -> &Card {
+        &self.card
+    }
+
+    /// The interfaces, in the order of the rails.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// Is readable when there may be something to do.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.poller.descriptor()
+    }
+
+    /// Whether everything that was posted is written.
+    pub fn is_flushed(&self) -> bool {
+        self.stuck == 0
+    }
+
+    /// As [`Driver::post_packet`], for callers that know the driver's type.
+    #[inline]
+    pub fn push(
+        &mut self,
+        gate: GateId,
+        rail: usize,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let Some(slot) = self.standing(gate, rail) else { return false };
+        let Some(Socket_::Connection(connection)) = &mut self.sockets[slot] else { return false };
+        if !connection.has_room() {
+            return false;
+        }
+        self.packet[..HEAD_BYTES].copy_from_slice(&frame::head(Kind::Packet, length));
+        fill(&mut self.packet[HEAD_BYTES..HEAD_BYTES + length]);
+        let result = connection.post(&self.packet[..HEAD_BYTES + length]);
+        self.after_posting(slot, result);
+        true
+    }
+
+    /// Takes leave of all peers: they learn that nothing more will come. Waits until they have
+    /// taken leave too, or for `limit`, so that nothing on its way is lost.
+    pub fn close(&mut self, sink: &mut dyn Sink, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        while !self.is_flushed() && Instant::now() < deadline {
+            self.poll(sink);
+        }
+        let goodbye = frame::head(Kind::Goodbye, 0);
+        for socket in self.sockets.iter_mut().flatten() {
+            if let Socket_::Connection(connection) = socket {
+                // Whoever has gone does not need to hear it.
+                let _ = connection.post(&goodbye);
+                let _ = connection.stream.shutdown(Shutdown::Write);
+            }
+        }
+        let open = |tcp: &Self| {
+            tcp.sockets.iter().flatten().any(|socket| {
+                matches!(socket, Socket_::Connection(connection) if !connection.departed)
+            })
+        };
+        while open(self) && Instant::now() < deadline {
+            self.posted.clear();
+            if !self.poll(sink) {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn standing(&self, gate: GateId, rail: usize) -> Option<Slot> {
+        match self.peers.get(gate)?.ways.get(rail)? {
+            Way::Stands(slot) => Some(*slot),
+            _ => None,
+        }
+    }
+
+    fn connection(&self, gate: GateId, rail: usize) -> Option<&Connection> {
+        match self.sockets.get(self.standing(gate, rail)?)? {
+            Some(Socket_::Connection(connection)) => Some(connection),
+            _ => None,
+        }
+    }
+
+    fn insert(&mut self, socket: Socket_, writing: bool) -> io::Result<Slot> {
+        let slot = self.free.pop().unwrap_or(self.sockets.len());
+        let added = match &socket {
+            Socket_::Listener(listener, _) => self.poller.add(listener, slot as u64, writing),
+            Socket_::Attempt(attempt) => self.poller.add(&attempt.stream, slot as u64, writing),
+            Socket_::Connection(connection) => {
+                self.poller.add(&connection.stream, slot as u64, writing)
+            }
+        };
+        added?;
+        self.unsettled += usize::from(matches!(socket, Socket_::Attempt(_)));
+        if slot == self.sockets.len() {
+            self.sockets.push(None);
+        }
+        self.sockets[slot] = Some(socket);
+        Ok(slot)
+    }
+
+    fn remove(&mut self, slot: Slot) -> Option<Socket_> {
+        let socket = self.sockets[slot].take()?;
+        self.free.push(slot);
+        self.posted.retain(|&posted| posted != slot);
+        self.hot = self.hot.filter(|&hot| hot != slot);
+        match &socket {
+            Socket_::Attempt(_) => self.unsettled -= 1,
+            Socket_::Connection(connection) => {
+                self.connections -= 1;
+                self.stuck -= usize::from(connection.watched);
+            }
+            Socket_::Listener(..) => {}
+        }
+        Some(socket)
+    }
+
+    /// What follows from having posted something to a connection.
+    fn after_posting(&mut self, slot: Slot, result: io::Result<()>) {
+        self.posted.push(slot);
+        match result {
+            Ok(()) => self.watch_if_stuck(slot),
+            Err(error) => self.break_off(slot, &error),
+        }
+    }
+
+    /// Watches for room to write exactly while something is not written.
+    fn watch_if_stuck(&mut self, slot: Slot) {
+        let Some(Socket_::Connection(connection)) = &mut self.sockets[slot] else { return };
+        let stuck = connection.is_stuck();
+        if stuck == connection.watched {
+            return;
+        }
+        connection.watched = stuck;
+        self.stuck = if stuck { self.stuck + 1 } else { self.stuck - 1 };
+        if let Err(error) = self.poller.watch(&connection.stream, slot as u64, stuck) {
+            self.break_off(slot, &error);
+        }
+    }
+
+    /// A connection does not work any more.
+    fn break_off(&mut self, slot: Slot, error: &io::Error) {
+        let Some(Socket_::Connection(connection)) = self.remove(slot) else { return };
+        let why = match error.kind() {
+            ErrorKind::UnexpectedEof if connection.departed => "it has finished".to_owned(),
+            ErrorKind::UnexpectedEof => "it closed the connection: it has ended".to_owned(),
+            _ => error.to_string(),
+        };
+        self.lose(connection.gate, connection.rail, &why, !connection.departed);
+    }
+
+    /// A rail to a peer is lost; `now`: the peer did not take leave, so this matters at once.
+    fn lose(&mut self, gate: GateId, rail: usize, why: &str, now: bool) {
+        let name = &self.interfaces[rail].name;
+        let message = format!("over {name}: {why}");
+        let Some(peer) = self.peers.get_mut(gate) else { return };
+        peer.ways[rail] = Way::Closed;
+        peer.failures.push(message.clone());
+        if now {
+            let message = peer.failures.join("; ");
+            self.lost.push((gate, rail, DriverError { message }));
+        }
+    }
+
+    /// Begins a connection for a link, unless somebody has.
+    fn begin(&mut self, gate: GateId, link: usize) {
+        let Some(peer) = self.peers.get(gate) else { return };
+        let (rail, theirs) = peer.links[link];
+        if peer.ways[rail] != Way::Open {
+            return;
+        }
+        let to = peer.card.ends[theirs].address;
+        let side = Side::Here { gate, rail, link: link as u32 };
+        let begun = connecting(self.interfaces[rail].address, to).and_then(|stream| {
+            let attempt = Attempt::new(stream, side, nonce()?, Instant::now() + CONNECT_MAX);
+            self.insert(Socket_::Attempt(Box::new(attempt)), true)
+        });
+        match begun {
+            Ok(slot) => self.set_way(gate, rail, Way::Begun(slot)),
+            Err(error) => self.lose(gate, rail, &format!("{to}: {error}"), true),
+        }
+    }
+
+    fn set_way(&mut self, gate: GateId, rail: usize, way: Way) {
+        if let Some(peer) = self.peers.get_mut(gate) {
+            peer.ways[rail] = way;
+        }
+    }
+
+    fn agreement(&mut self) -> Result<Agreement, DriverError> {
+        if let Some(agreement) = self.agreement {
+            return Ok(agreement);
+        }
+        let secret = self.directory.secret()?;
+        let agreement = Agreement { own: self.own.0, secret, records: self.options.records };
+        Ok(*self.agreement.insert(agreement))
+    }
+
+    /// The peer, whose card is looked up if it is not known.
+    fn meet(&mut self, gate: GateId) -> Result<&mut Peer, DriverError> {
+        if self.peers.get(gate).is_none() {
+            let text = self.directory.card(gate)?;
+            let card: Card = text.parse().map_err(|message| DriverError { message })?;
+            self.peers.meet((self.own, &self.card), gate, card)?;
+        }
+        self.peers.get_mut(gate).ok_or_else(|| DriverError { message: String::new() })
+    }
+
+    fn run_events(&mut self, sink: &mut dyn Sink) -> bool {
+        let Ok(events) = self.poller.ready() else { return false };
+        let mut active = false;
+        for event in events {
+            active |= self.run_event(event, sink);
+        }
+        let now = Instant::now();
+        if now >= self.look_at {
+            self.look_at = now + LOOK_PERIOD;
+            self.look_after(now);
+        }
+        active
+    }
+
+    fn run_event(&mut self, event: Ready, sink: &mut dyn Sink) -> bool {
+        let slot = event.number as Slot;
+        match self.sockets.get(slot) {
+            Some(Some(Socket_::Listener(..))) => self.accept(slot),
+            Some(Some(Socket_::Attempt(_))) => self.go_on(slot),
+            Some(Some(Socket_::Connection(_))) => {
+                if event.writable {
+                    self.flush(slot);
+                }
+                return event.readable && self.receive(slot, sink) || event.writable;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn flush(&mut self, slot: Slot) {
+        let Some(Some(Socket_::Connection(connection))) = self.sockets.get_mut(slot) else { return };
+        let mut written = Written::default();
+        let result = connection.flush(&mut written);
+        self.note_written(slot, written);
+        match result {
+            Ok(()) => self.watch_if_stuck(slot),
+            Err(error) => self.break_off(slot, &error),
+        }
+    }
+
+    fn note_written(&mut self, slot: Slot, written: Written) {
+        let Some(Some(Socket_::Connection(connection))) = self.sockets.get(slot) else { return };
+        let (gate, rail) = (connection.gate, connection.rail);
+        self.sent.extend(written.sent.into_iter().map(|token| (gate, rail, token)));
+        if let Some((bytes, nanoseconds)) = written.carried {
+            self.carried.push((rail, bytes, nanoseconds.max(1)));
+        }
+    }
+
+    /// Reads from a connection; returns whether anything came.
+    fn receive(&mut self, slot: Slot, sink: &mut dyn Sink) -> bool {
+        let Some(Some(Socket_::Connection(connection))) = self.sockets.get_mut(slot) else {
+            return false;
+        };
+        let gate = connection.gate;
+        match connection.receive(&mut self.inbox, sink) {
+            Ok(Heard::Nothing) => false,
+            Ok(Heard::Something) => {
+                self.hot = Some(slot);
+                true
+            }
+            Ok(Heard::Instead(other)) => {
+                self.give_up(gate, other);
+                let message = "what it carried came over another interface".to_owned();
+                self.lost.push((gate, other, DriverError { message }));
+                self.receive(slot, sink)
+            }
+            Err(error) => {
+                self.break_off(slot, &error);
+                true
+            }
+        }
+    }
+
+    fn accept(&mut self, slot: Slot) {
+        let Some(Socket_::Listener(listener, rail)) = &self.sockets[slot] else { return };
+        let rail = *rail;
+        let Ok((stream, _)) = listener.accept() else { return };
+        let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
+        let Ok(nonce) = prepared.and_then(|()| nonce()) else { return };
+        let deadline = Instant::now() + CONNECT_MAX;
+        let attempt = Attempt::new(stream, Side::There { rail }, nonce, deadline);
+        // A guest for whom there is no place will try again or tell.
+        let _ = self.insert(Socket_::Attempt(Box::new(attempt)), false);
+    }
+
+    /// An attempt may go on.
+    fn go_on(&mut self, slot: Slot) {
+        let agreement = match self.agreement() {
+            Ok(agreement) => agreement,
+            Err(error) => return self.fail(slot, &error.message),
+        };
+        let Some(Socket_::Attempt(attempt)) = &mut self.sockets[slot] else { return };
+        match attempt.go_on(&agreement) {
+            Ok(Progress::Waits) => {
+                // Room to write is not news any more once the connection is there.
+                let connected = attempt.stream.peer_addr().is_ok();
+                if connected && matches!(attempt.side, Side::Here { .. }) {
+                    let _ = self.poller.watch(&attempt.stream, slot as u64, false);
+                }
+            }
+            Ok(Progress::Decided(verdict)) => self.decided(slot, verdict),
+            Ok(Progress::Introduced(introduction)) => self.introduced(slot, introduction),
+            Err(error) => self.fail(slot, &error.to_string()),
+        }
+    }
+
+    /// An attempt leads to nothing.
+    fn fail(&mut self, slot: Slot, why: &str) {
+        let Some(Socket_::Attempt(attempt)) = self.remove(slot) else { return };
+        if let Side::Here { gate, rail, link } = attempt.side {
+            let link = self.peers.get(gate).map(|peer| peer.links[link as usize].1);
+            let to = link.and_then(|end| self.peers.get(gate)?.card.ends.get(end));
+            let to = to.map_or(String::new(), |end| format!("{}: ", end.address));
+            self.lose(gate, rail, &format!("{to}{why}"), true);
+        }
+    }
+
+    /// The other side has decided about an attempt that began here.
+    fn decided(&mut self, slot: Slot, verdict: Verdict) {
+        let Some(Socket_::Attempt(attempt)) = &self.sockets[slot] else { return };
+        let Side::Here { gate, rail, .. } = attempt.side else { return };
+        match verdict {
+            Verdict::Welcome => self.settle(slot, gate, rail),
+            Verdict::Crossing => {
+                self.remove(slot);
+                self.set_way(gate, rail, Way::Open);
+            }
+        }
+    }
+
+    /// Somebody of the job wants to connect.
+    fn introduced(&mut self, slot: Slot, introduction: Introduction) {
+        let gate = GateId(introduction.from);
+        let own = self.own;
+        let link = introduction.link as usize;
+        let way = self.meet(gate).ok().and_then(|peer| {
+            let rail = peer.links.get(link)?.0;
+            Some((rail, peer.ways[rail]))
+        });
+        let Some((rail, way)) = way else { return drop(self.remove(slot)) };
+        let verdict = match way {
+            Way::Begun(_) if own < gate => Verdict::Crossing,
+            Way::Begun(mine) => {
+                self.remove(mine);
+                Verdict::Welcome
+            }
+            Way::Open => Verdict::Welcome,
+            Way::Closed | Way::Stands(_) => return drop(self.remove(slot)),
+        };
+        let Some(Socket_::Attempt(attempt)) = &mut self.sockets[slot] else { return };
+        let said = attempt.say(&verdict.emit());
+        match verdict {
+            Verdict::Welcome if said.is_ok() => self.settle(slot, gate, rail),
+            _ => drop(self.remove(slot)),
+        }
+    }
+
+    /// An attempt has become a connection.
+    fn settle(&mut self, slot: Slot, gate: GateId, rail: usize) {
+        let Some(Socket_::Attempt(attempt)) = self.sockets[slot].take() else { return };
+        self.unsettled -= 1;
+        let several = self.peers.get(gate).is_some_and(|peer| peer.links.len() > 1);
+        if several {
+            // Without it, a rail only takes more than is its share.
+            let _ = socket2::SockRef::from(&attempt.stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
+        }
+        let connection = Connection::new(attempt.stream, gate, rail);
+        let _ = self.poller.watch(&connection.stream, slot as u64, false);
+        self.sockets[slot] = Some(Socket_::Connection(Box::new(connection)));
+        self.connections += 1;
+        self.set_way(gate, rail, Way::Stands(slot));
+    }
+
+    /// Gives up what has waited too long, and rails that have fallen silent.
+    fn look_after(&mut self, now: Instant) {
+        for slot in 0..self.sockets.len() {
+            match &self.sockets[slot] {
+                Some(Socket_::Attempt(attempt)) if attempt.deadline < now => {
+                    self.fail(slot, "nobody answers");
+                }
+                Some(Socket_::Connection(connection)) => {
+                    let others = self.peers.get(connection.gate).map_or(0, Peer::standing) > 1;
+                    if others && is_silent(&connection.stream) {
+                        self.break_off(slot, &io::Error::other("it does not answer any more"));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Reports what happened meanwhile.
+    fn report(&mut self, sink: &mut dyn Sink) -> bool {
+        if self.sent.is_empty() && self.carried.is_empty() && self.lost.is_empty() {
+            return false;
+        }
+        for (gate, rail, token) in self.sent.drain(..) {
+            sink.sent(gate, rail, token);
+        }
+        for (rail, bytes, nanoseconds) in self.carried.drain(..) {
+            sink.carried(rail, bytes, nanoseconds);
+        }
+        for (gate, rail, why) in self.lost.drain(..) {
+            sink.lost(gate, rail, why);
+        }
+        true
+    }
+}
+
+impl Driver for Tcp {
+    fn rails(&self) -> &[RailProfile] {
+        &self.rails
+    }
+
+    fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
+        let peer = self.meet(gate)?;
+        let (rails, links) = (peer.rails(), peer.links.len());
+        (0..links).for_each(|link| self.begin(gate, link));
+        Ok(Reach { rails, fetches: false })
+    }
+
+    #[inline]
+    fn has_room(&self, gate: GateId, rail: usize) -> bool {
+        self.connection(gate, rail).is_some_and(Connection::has_room)
+    }
+
+    fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
+        self.push(gate, rail, length, fill)
+    }
+
+    fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
+        let slot = self.standing(gate, rail).expect("the rail has room");
+        let Some(Socket_::Connection(connection)) = &mut self.sockets[slot] else {
+            unreachable!("what stands is a connection")
+        };
+        let mut written = Written::default();
+        let result = connection.post_part(part, &mut written);
+        self.note_written(slot, written);
+        self.after_posting(slot, result);
+    }
+
+    fn fetch(&mut self, fetch: Fetch) {
+        unreachable!("memory of other machines cannot be read: {fetch:?}")
+    }
+
+    fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        for slot in self.posted.drain(..) {
+            if let Some(Socket_::Connection(connection)) = &mut self.sockets[slot] {
+                connection.posted = false;
+            }
+        }
+        let mut active = self.report(sink);
+        if let Some(hot) = self.hot {
+            active |= self.receive(hot, sink);
+        }
+        self.polls = self.polls.wrapping_add(1);
+        let calm = self.connections <= 1 && self.unsettled == 0 && self.stuck == 0;
+        let period = if calm && self.hot.is_some() { POLLS_PER_LOOK } else { 2 };
+        if self.stuck > 0 || self.hot.is_none() || self.polls.is_multiple_of(period) {
+            active |= self.run_events(sink);
+        }
+        active | self.report(sink)
+    }
+
+    fn backlog(&self, gate: GateId, rail: usize) -> u64 {
+        self.connection(gate, rail).map_or(NOT_YET, Connection::backlog)
+    }
+
+    fn give_up(&mut self, gate: GateId, rail: usize) {
+        let Some(peer) = self.peers.get_mut(gate) else { return };
+        let way = std::mem::replace(&mut peer.ways[rail], Way::Closed);
+        if let Way::Begun(slot) | Way::Stands(slot) = way {
+            self.remove(slot);
+        }
+        self.sent.retain(|sent| (sent.0, sent.1) != (gate, rail));
+    }
+
+    fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
+        None
+    }
+}
+
+/// Whether a peer's machine has left data unanswered for long.
+fn is_silent(stream: &TcpStream) -> bool {
+    sys::socket::health(stream.as_fd()).is_ok_and(|health| {
+        health.unacknowledged > 0
+            && health.retransmissions >= RETRANSMISSIONS_MAX
+            && health.silence >= SILENCE_MAX
+    })
+}
+
+fn profile(interface: &Interface) -> RailProfile {
+    RailProfile {
+        name: format!("tcp:{}", interface.name),
+        packet_bytes_max: PACKET_BYTES_MAX,
+        eager_bytes_max: 32 << 10,
+        fetch_segment_bytes_min: 0,
+        latency_ns: 5_000,
+        bandwidth_bytes_per_us: interface.speed.unwrap_or(SPEED_ASSUMED),
+        packet_ns: 2_500,
+        bulk: true,
+    }
+}
+
+fn socket(address: SocketAddr) -> io::Result<Socket> {
+    let domain = Domain::for_address(address);
+    let socket = Socket::new(domain, Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+/// A socket that listens on an address of this machine, on a port that the system chooses.
+fn listen(address: std::net::IpAddr) -> io::Result<TcpListener> {
+    let socket = socket(SocketAddr::new(address, 0))?;
+    socket.listen(4096)?;
+    Ok(socket.into())
+}
+
+/// A socket that is about to connect from an address of this machine.
+fn connecting(from: std::net::IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = socket(SocketAddr::new(from, 0))?;
+    socket.set_tcp_nodelay(true)?;
+    match socket.connect(&to.into()) {
+        Err(error) if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {
+            Err(error)
+        }
+        _ => Ok(socket.into()),
+    }
+}
+
+fn nonce() -> io::Result<Nonce> {
+    let mut nonce = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut nonce)?;
+    Ok(nonce)
+}

@@ -1,0 +1,80 @@
+//! What TCP connections tell of themselves.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use crate::check;
+
+/// Bytes that were written to a connection and that the peer's machine has not acknowledged.
+///
+/// # Errors
+/// The descriptor is no connection.
+pub fn unacknowledged(connection: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ (which sockets know as SIOCOUTQ) writes one int to the address given.
+    let result = unsafe { libc::ioctl(connection.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    check(libc::c_long::from(result))?;
+    Ok(bytes.max(0) as u64)
+}
+
+/// How a connection fares that carries data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// How often the oldest unacknowledged segment was sent again without an answer.
+    pub retransmissions: u8,
+    /// How long ago the peer's machine last acknowledged anything.
+    pub silence: Duration,
+    /// Segments that were sent and not acknowledged.
+    pub unacknowledged: u32,
+}
+
+/// How a TCP connection fares.
+///
+/// # Errors
+/// The descriptor is no TCP connection.
+pub fn health(connection: BorrowedFd<'_>) -> io::Result<Health> {
+    // SAFETY: all fields of the structure are integers, for which zero is a value.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to the structure.
+    let result = unsafe {
+        libc::getsockopt(
+            connection.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    check(libc::c_long::from(result))?;
+    Ok(Health {
+        retransmissions: info.tcpi_retransmits,
+        silence: Duration::from_millis(u64::from(info.tcpi_last_ack_recv)),
+        unacknowledged: info.tcpi_unacked,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_connection_tells_what_is_underway() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut other, _) = listener.accept().unwrap();
+        one.write_all(&[1; 1000]).unwrap();
+        other.read_exact(&mut [0; 1000]).unwrap();
+        while unacknowledged(one.as_fd()).unwrap() > 0 {}
+        let health = health(one.as_fd()).unwrap();
+        assert_eq!(health.retransmissions, 0);
+        assert!(health.silence < Duration::from_secs(60), "{health:?}");
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert!(super::health(file.as_fd()).is_err());
+    }
+}
