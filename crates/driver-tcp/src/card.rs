@@ -59,7 +59,8 @@ pub(crate) fn links(lower: &Card, upper: &Card) -> Vec<Link> {
     let mut taken = vec![false; upper.ends.len()];
     let mut links = Vec::new();
     for (index, end) in lower.ends.iter().enumerate() {
-        let partner = (0..upper.ends.len()).find(|&other| !taken[other] && are_near(end, &upper.ends[other]));
+        let partner =
+            (0..upper.ends.len()).find(|&other| !taken[other] && are_near(end, &upper.ends[other]));
         if let Some(other) = partner {
             taken[other] = true;
             links.push((index, other));

@@ -105,9 +105,9 @@ impl Connection {
         }
     }
 
-    /// Whether a packet or part can be posted now.
+    /// Whether a packet or part can be posted now, or that it never can would be told.
     pub(crate) fn has_room(&self) -> bool {
-        !self.posted && self.outgoing.is_empty() && !self.departed
+        !self.posted && self.outgoing.is_empty()
     }
 
     /// Whether something is not written yet.

@@ -34,8 +34,28 @@ enum Pattern {
 /// Interfaces of containers, virtual machines, bridges and private networks begin so: what they
 /// lead to is not another machine of the job. They are used when a person names them.
 const VIRTUAL: [&str; 22] = [
-    "docker", "br-", "virbr", "veth", "vnet", "tun", "tap", "wg", "zt", "tailscale", "cni",
-    "flannel", "cali", "cilium", "kube", "podman", "lxc", "lxd", "vmnet", "vboxnet", "ppp", "utun",
+    "docker",
+    "br-",
+    "virbr",
+    "veth",
+    "vnet",
+    "tun",
+    "tap",
+    "wg",
+    "zt",
+    "tailscale",
+    "cni",
+    "flannel",
+    "cali",
+    "cilium",
+    "kube",
+    "podman",
+    "lxc",
+    "lxd",
+    "vmnet",
+    "vboxnet",
+    "ppp",
+    "utun",
 ];
 
 impl Selection {
@@ -104,7 +124,7 @@ pub(crate) fn same_network(one: IpAddr, other: IpAddr, bits: u8) -> bool {
 pub(crate) fn usable(selection: &Selection) -> Vec<Interface> {
     let mut found: Vec<Interface> = Vec::new();
     let mut all = if_addrs::get_if_addrs().unwrap_or_default();
-    all.retain(|interface| !interface.is_link_local() && interface.is_oper_up());
+    all.retain(|interface| !interface.is_link_local() && !is_down(&interface.name));
     all.sort_by_key(|interface| (interface.name.clone(), interface.ip().is_ipv6()));
     for interface in all {
         let (address, prefix) = match &interface.addr {
@@ -123,6 +143,11 @@ pub(crate) fn usable(selection: &Selection) -> Vec<Interface> {
 
 /// More interfaces than these are not used.
 const INTERFACES_MAX: usize = 8;
+
+fn is_down(name: &str) -> bool {
+    let state = fs::read_to_string(format!("/sys/class/net/{name}/operstate"));
+    state.is_ok_and(|state| ["down", "lowerlayerdown"].contains(&state.trim()))
+}
 
 /// What the kernel knows of an interface's speed, in bytes per microsecond.
 fn declared_speed(name: &str) -> Option<u64> {

@@ -48,10 +48,6 @@ impl Peers {
         self.0.get_mut(&gate.0)
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (GateId, &mut Peer)> {
-        self.0.iter_mut().map(|(&gate, peer)| (GateId(gate), peer))
-    }
-
     /// Takes in the card of a peer.
     ///
     /// # Errors
@@ -90,9 +86,7 @@ impl Peer {
 fn no_way(own: &Card, other: &Card) -> DriverError {
     let list = |card: &Card| match &card.ends[..] {
         [] => "no network interface".to_owned(),
-        ends => {
-            ends.iter().map(|end| end.address.ip().to_string()).collect::<Vec<_>>().join(", ")
-        }
+        ends => ends.iter().map(|end| end.address.ip().to_string()).collect::<Vec<_>>().join(", "),
     };
     DriverError {
         message: format!(

@@ -1,17 +1,17 @@
 //! What the kernel reports of many sockets at once.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
 
 /// Watches sockets, each under a number.
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
-    events: Vec<Event>,
 }
 
 /// Something can be done with the socket of this number.
@@ -28,7 +28,7 @@ const EVENTS_MAX: usize = 64;
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        Ok(Self { epoll, events: Vec::with_capacity(EVENTS_MAX) })
+        Ok(Self { epoll })
     }
 
     /// Watches a socket from now on, until it is closed.
@@ -44,18 +44,22 @@ impl Poller {
     }
 
     /// The sockets with which something can be done now.
-    pub(crate) fn ready(&mut self) -> io::Result<Vec<Ready>> {
+    pub(crate) fn ready(&self) -> io::Result<Vec<Ready>> {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        self.events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&now)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        let mut events = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
+        let events = match epoll::wait(&self.epoll, &mut events, Some(&now)) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
-        }
+        };
         let failed = EventFlags::ERR | EventFlags::HUP;
-        let ready = self.events.iter().map(|event| Ready {
-            number: event.data.u64(),
-            readable: event.flags.intersects(EventFlags::IN | failed),
-            writable: event.flags.intersects(EventFlags::OUT | failed),
+        let ready = events.iter().map(|event| {
+            let (flags, data) = (event.flags, event.data);
+            Ready {
+                number: data.u64(),
+                readable: flags.intersects(EventFlags::IN | failed),
+                writable: flags.intersects(EventFlags::OUT | failed),
+            }
         });
         Ok(ready.collect())
     }

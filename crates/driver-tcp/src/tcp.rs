@@ -54,7 +54,7 @@ pub struct Tcp {
     interfaces: Vec<Interface>,
     card: Card,
     poller: Poller,
-    sockets: Vec<Option<Socket_>>,
+    sockets: Vec<Option<Watched>>,
     free: Vec<Slot>,
     peers: Peers,
     inbox: Box<[u8]>,
@@ -73,8 +73,8 @@ pub struct Tcp {
     lost: Vec<(GateId, usize, DriverError)>,
 }
 
-/// A socket of the driver.
-enum Socket_ {
+/// A socket that the poller watches.
+enum Watched {
     Listener(TcpListener, usize),
     Attempt(Box<Attempt>),
     Connection(Box<Connection>),
@@ -158,7 +158,7 @@ impl Tcp {
         self.card.ends.push(End { address, prefix: interface.prefix });
         self.rails.push(profile(&interface));
         self.interfaces.push(interface);
-        self.insert(Socket_::Listener(listener, rail), false)?;
+        self.insert(Watched::Listener(listener, rail), false)?;
         Ok(())
     }
 
@@ -191,8 +191,16 @@ impl Tcp {
         length: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> bool {
-        let Some(slot) = self.standing(gate, rail) else { return false };
-        let Some(Socket_::Connection(connection)) = &mut self.sockets[slot] else { return false };
+        let Some(slot) = self.standing(gate, rail) else {
+            self.refuse(gate, rail);
+            return false;
+        };
+        let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return false };
+        if connection.departed {
+            self.break_off(slot, &ErrorKind::UnexpectedEof.into());
+            self.refuse(gate, rail);
+            return false;
+        }
         if !connection.has_room() {
             return false;
         }
@@ -212,16 +220,16 @@ impl Tcp {
         }
         let goodbye = frame::head(Kind::Goodbye, 0);
         for socket in self.sockets.iter_mut().flatten() {
-            if let Socket_::Connection(connection) = socket {
+            if let Watched::Connection(connection) = socket {
                 // Whoever has gone does not need to hear it.
                 let _ = connection.post(&goodbye);
                 let _ = connection.stream.shutdown(Shutdown::Write);
             }
         }
         let open = |tcp: &Self| {
-            tcp.sockets.iter().flatten().any(|socket| {
-                matches!(socket, Socket_::Connection(connection) if !connection.departed)
-            })
+            tcp.sockets.iter().flatten().any(
+                |socket| matches!(socket, Watched::Connection(connection) if !connection.departed),
+            )
         };
         while open(self) && Instant::now() < deadline {
             self.posted.clear();
@@ -240,22 +248,22 @@ impl Tcp {
 
     fn connection(&self, gate: GateId, rail: usize) -> Option<&Connection> {
         match self.sockets.get(self.standing(gate, rail)?)? {
-            Some(Socket_::Connection(connection)) => Some(connection),
+            Some(Watched::Connection(connection)) => Some(connection),
             _ => None,
         }
     }
 
-    fn insert(&mut self, socket: Socket_, writing: bool) -> io::Result<Slot> {
+    fn insert(&mut self, socket: Watched, writing: bool) -> io::Result<Slot> {
         let slot = self.free.pop().unwrap_or(self.sockets.len());
         let added = match &socket {
-            Socket_::Listener(listener, _) => self.poller.add(listener, slot as u64, writing),
-            Socket_::Attempt(attempt) => self.poller.add(&attempt.stream, slot as u64, writing),
-            Socket_::Connection(connection) => {
+            Watched::Listener(listener, _) => self.poller.add(listener, slot as u64, writing),
+            Watched::Attempt(attempt) => self.poller.add(&attempt.stream, slot as u64, writing),
+            Watched::Connection(connection) => {
                 self.poller.add(&connection.stream, slot as u64, writing)
             }
         };
         added?;
-        self.unsettled += usize::from(matches!(socket, Socket_::Attempt(_)));
+        self.unsettled += usize::from(matches!(socket, Watched::Attempt(_)));
         if slot == self.sockets.len() {
             self.sockets.push(None);
         }
@@ -263,18 +271,18 @@ impl Tcp {
         Ok(slot)
     }
 
-    fn remove(&mut self, slot: Slot) -> Option<Socket_> {
+    fn remove(&mut self, slot: Slot) -> Option<Watched> {
         let socket = self.sockets[slot].take()?;
         self.free.push(slot);
         self.posted.retain(|&posted| posted != slot);
         self.hot = self.hot.filter(|&hot| hot != slot);
         match &socket {
-            Socket_::Attempt(_) => self.unsettled -= 1,
-            Socket_::Connection(connection) => {
+            Watched::Attempt(_) => self.unsettled -= 1,
+            Watched::Connection(connection) => {
                 self.connections -= 1;
                 self.stuck -= usize::from(connection.watched);
             }
-            Socket_::Listener(..) => {}
+            Watched::Listener(..) => {}
         }
         Some(socket)
     }
@@ -290,7 +298,7 @@ impl Tcp {
 
     /// Watches for room to write exactly while something is not written.
     fn watch_if_stuck(&mut self, slot: Slot) {
-        let Some(Socket_::Connection(connection)) = &mut self.sockets[slot] else { return };
+        let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return };
         let stuck = connection.is_stuck();
         if stuck == connection.watched {
             return;
@@ -304,9 +312,9 @@ impl Tcp {
 
     /// A connection does not work any more.
     fn break_off(&mut self, slot: Slot, error: &io::Error) {
-        let Some(Socket_::Connection(connection)) = self.remove(slot) else { return };
+        let Some(Watched::Connection(connection)) = self.remove(slot) else { return };
         let why = match error.kind() {
-            ErrorKind::UnexpectedEof if connection.departed => "it has finished".to_owned(),
+            _ if connection.departed => "it has finished".to_owned(),
             ErrorKind::UnexpectedEof => "it closed the connection: it has ended".to_owned(),
             _ => error.to_string(),
         };
@@ -326,6 +334,17 @@ impl Tcp {
         }
     }
 
+    /// Somebody wants to post something on a rail that does not stand: if it never will, that is
+    /// told.
+    #[cold]
+    fn refuse(&mut self, gate: GateId, rail: usize) {
+        let Some(peer) = self.peers.get(gate) else { return };
+        if peer.ways[rail] == Way::Closed {
+            let message = peer.failures.join("; ");
+            self.lost.push((gate, rail, DriverError { message }));
+        }
+    }
+
     /// Begins a connection for a link, unless somebody has.
     fn begin(&mut self, gate: GateId, link: usize) {
         let Some(peer) = self.peers.get(gate) else { return };
@@ -337,7 +356,7 @@ impl Tcp {
         let side = Side::Here { gate, rail, link: link as u32 };
         let begun = connecting(self.interfaces[rail].address, to).and_then(|stream| {
             let attempt = Attempt::new(stream, side, nonce()?, Instant::now() + CONNECT_MAX);
-            self.insert(Socket_::Attempt(Box::new(attempt)), true)
+            self.insert(Watched::Attempt(Box::new(attempt)), true)
         });
         match begun {
             Ok(slot) => self.set_way(gate, rail, Way::Begun(slot)),
@@ -387,9 +406,9 @@ impl Tcp {
     fn run_event(&mut self, event: Ready, sink: &mut dyn Sink) -> bool {
         let slot = event.number as Slot;
         match self.sockets.get(slot) {
-            Some(Some(Socket_::Listener(..))) => self.accept(slot),
-            Some(Some(Socket_::Attempt(_))) => self.go_on(slot),
-            Some(Some(Socket_::Connection(_))) => {
+            Some(Some(Watched::Listener(..))) => self.accept(slot),
+            Some(Some(Watched::Attempt(_))) => self.go_on(slot),
+            Some(Some(Watched::Connection(_))) => {
                 if event.writable {
                     self.flush(slot);
                 }
@@ -401,7 +420,9 @@ impl Tcp {
     }
 
     fn flush(&mut self, slot: Slot) {
-        let Some(Some(Socket_::Connection(connection))) = self.sockets.get_mut(slot) else { return };
+        let Some(Some(Watched::Connection(connection))) = self.sockets.get_mut(slot) else {
+            return;
+        };
         let mut written = Written::default();
         let result = connection.flush(&mut written);
         self.note_written(slot, written);
@@ -412,7 +433,7 @@ impl Tcp {
     }
 
     fn note_written(&mut self, slot: Slot, written: Written) {
-        let Some(Some(Socket_::Connection(connection))) = self.sockets.get(slot) else { return };
+        let Some(Some(Watched::Connection(connection))) = self.sockets.get(slot) else { return };
         let (gate, rail) = (connection.gate, connection.rail);
         self.sent.extend(written.sent.into_iter().map(|token| (gate, rail, token)));
         if let Some((bytes, nanoseconds)) = written.carried {
@@ -422,7 +443,7 @@ impl Tcp {
 
     /// Reads from a connection; returns whether anything came.
     fn receive(&mut self, slot: Slot, sink: &mut dyn Sink) -> bool {
-        let Some(Some(Socket_::Connection(connection))) = self.sockets.get_mut(slot) else {
+        let Some(Some(Watched::Connection(connection))) = self.sockets.get_mut(slot) else {
             return false;
         };
         let gate = connection.gate;
@@ -446,7 +467,7 @@ impl Tcp {
     }
 
     fn accept(&mut self, slot: Slot) {
-        let Some(Socket_::Listener(listener, rail)) = &self.sockets[slot] else { return };
+        let Some(Watched::Listener(listener, rail)) = &self.sockets[slot] else { return };
         let rail = *rail;
         let Ok((stream, _)) = listener.accept() else { return };
         let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
@@ -454,7 +475,7 @@ impl Tcp {
         let deadline = Instant::now() + CONNECT_MAX;
         let attempt = Attempt::new(stream, Side::There { rail }, nonce, deadline);
         // A guest for whom there is no place will try again or tell.
-        let _ = self.insert(Socket_::Attempt(Box::new(attempt)), false);
+        let _ = self.insert(Watched::Attempt(Box::new(attempt)), false);
     }
 
     /// An attempt may go on.
@@ -463,7 +484,7 @@ impl Tcp {
             Ok(agreement) => agreement,
             Err(error) => return self.fail(slot, &error.message),
         };
-        let Some(Socket_::Attempt(attempt)) = &mut self.sockets[slot] else { return };
+        let Some(Watched::Attempt(attempt)) = &mut self.sockets[slot] else { return };
         match attempt.go_on(&agreement) {
             Ok(Progress::Waits) => {
                 // Room to write is not news any more once the connection is there.
@@ -480,7 +501,7 @@ impl Tcp {
 
     /// An attempt leads to nothing.
     fn fail(&mut self, slot: Slot, why: &str) {
-        let Some(Socket_::Attempt(attempt)) = self.remove(slot) else { return };
+        let Some(Watched::Attempt(attempt)) = self.remove(slot) else { return };
         if let Side::Here { gate, rail, link } = attempt.side {
             let link = self.peers.get(gate).map(|peer| peer.links[link as usize].1);
             let to = link.and_then(|end| self.peers.get(gate)?.card.ends.get(end));
@@ -491,7 +512,7 @@ impl Tcp {
 
     /// The other side has decided about an attempt that began here.
     fn decided(&mut self, slot: Slot, verdict: Verdict) {
-        let Some(Socket_::Attempt(attempt)) = &self.sockets[slot] else { return };
+        let Some(Watched::Attempt(attempt)) = &self.sockets[slot] else { return };
         let Side::Here { gate, rail, .. } = attempt.side else { return };
         match verdict {
             Verdict::Welcome => self.settle(slot, gate, rail),
@@ -521,7 +542,7 @@ impl Tcp {
             Way::Open => Verdict::Welcome,
             Way::Closed | Way::Stands(_) => return drop(self.remove(slot)),
         };
-        let Some(Socket_::Attempt(attempt)) = &mut self.sockets[slot] else { return };
+        let Some(Watched::Attempt(attempt)) = &mut self.sockets[slot] else { return };
         let said = attempt.say(&verdict.emit());
         match verdict {
             Verdict::Welcome if said.is_ok() => self.settle(slot, gate, rail),
@@ -531,7 +552,7 @@ impl Tcp {
 
     /// An attempt has become a connection.
     fn settle(&mut self, slot: Slot, gate: GateId, rail: usize) {
-        let Some(Socket_::Attempt(attempt)) = self.sockets[slot].take() else { return };
+        let Some(Watched::Attempt(attempt)) = self.sockets[slot].take() else { return };
         self.unsettled -= 1;
         let several = self.peers.get(gate).is_some_and(|peer| peer.links.len() > 1);
         if several {
@@ -540,7 +561,7 @@ impl Tcp {
         }
         let connection = Connection::new(attempt.stream, gate, rail);
         let _ = self.poller.watch(&connection.stream, slot as u64, false);
-        self.sockets[slot] = Some(Socket_::Connection(Box::new(connection)));
+        self.sockets[slot] = Some(Watched::Connection(Box::new(connection)));
         self.connections += 1;
         self.set_way(gate, rail, Way::Stands(slot));
     }
@@ -549,10 +570,10 @@ impl Tcp {
     fn look_after(&mut self, now: Instant) {
         for slot in 0..self.sockets.len() {
             match &self.sockets[slot] {
-                Some(Socket_::Attempt(attempt)) if attempt.deadline < now => {
+                Some(Watched::Attempt(attempt)) if attempt.deadline < now => {
                     self.fail(slot, "nobody answers");
                 }
-                Some(Socket_::Connection(connection)) => {
+                Some(Watched::Connection(connection)) => {
                     let others = self.peers.get(connection.gate).map_or(0, Peer::standing) > 1;
                     if others && is_silent(&connection.stream) {
                         self.break_off(slot, &io::Error::other("it does not answer any more"));
@@ -595,7 +616,13 @@ impl Driver for Tcp {
 
     #[inline]
     fn has_room(&self, gate: GateId, rail: usize) -> bool {
-        self.connection(gate, rail).is_some_and(Connection::has_room)
+        let Some(peer) = self.peers.get(gate) else { return false };
+        match peer.ways[rail] {
+            Way::Stands(_) => self.connection(gate, rail).is_none_or(Connection::has_room),
+            // Who tries to post something hears that the rail is lost.
+            Way::Closed => true,
+            Way::Open | Way::Begun(_) => false,
+        }
     }
 
     fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
@@ -603,10 +630,8 @@ impl Driver for Tcp {
     }
 
     fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
-        let slot = self.standing(gate, rail).expect("the rail has room");
-        let Some(Socket_::Connection(connection)) = &mut self.sockets[slot] else {
-            unreachable!("what stands is a connection")
-        };
+        let Some(slot) = self.standing(gate, rail) else { return self.refuse(gate, rail) };
+        let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return };
         let mut written = Written::default();
         let result = connection.post_part(part, &mut written);
         self.note_written(slot, written);
@@ -619,7 +644,7 @@ impl Driver for Tcp {
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         for slot in self.posted.drain(..) {
-            if let Some(Socket_::Connection(connection)) = &mut self.sockets[slot] {
+            if let Some(Watched::Connection(connection)) = &mut self.sockets[slot] {
                 connection.posted = false;
             }
         }
@@ -695,7 +720,9 @@ fn connecting(from: std::net::IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = socket(SocketAddr::new(from, 0))?;
     socket.set_tcp_nodelay(true)?;
     match socket.connect(&to.into()) {
-        Err(error) if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {
+        Err(error)
+            if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
+        {
             Err(error)
         }
         _ => Ok(socket.into()),

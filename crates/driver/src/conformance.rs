@@ -1,11 +1,12 @@
 //! What every driver must do, as a suite that each runs in its tests.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use base::GateId;
-use memory::Buffer;
+use memory::{Buffer, Scratch};
 
-use crate::{Driver, DriverError, Label, Place, Sink};
+use crate::{Driver, DriverError, Label, Part, Place, Sink};
 
 /// A sink that keeps what it is given.
 #[derive(Debug, Default)]
@@ -86,10 +87,13 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
             refused = !posted;
             sent += usize::from(posted);
         }
-        match receiver.as_deref_mut() {
-            Some(driver) => driver.poll(&mut sink),
-            None => sender.poll(&mut sink),
-        };
+        if let Some(driver) = receiver.as_deref_mut() {
+            driver.poll(&mut sink);
+            // It may have to connect, and to write what it took.
+            sender.poll(&mut Record::default());
+        } else {
+            sender.poll(&mut sink);
+        }
         while let Some((gate, bytes)) = sink.packets.pop_front() {
             assert_eq!(gate, source);
             assert_eq!(bytes, pattern(arrived, sizes[arrived % sizes.len()]), "packet {arrived}");
@@ -97,6 +101,45 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
         }
     }
     assert!(!sender.poll(&mut Record::default()), "nothing is left");
+}
+
+/// Sends parts of a message, with packets between them, from `sender` to the process that `receiver`
+/// belongs to, and checks that all bytes arrive where they belong, and that the memory is given back.
+///
+/// # Panics
+/// If the driver does not conform.
+pub fn parts(sender: &mut dyn Driver, receiver: &mut dyn Driver, source: GateId, from: &Buffer) {
+    let to = GateId(1 - source.0);
+    let length = from.len();
+    let scratch = Arc::new(Scratch::zeroed(length));
+    let into = Buffer::of_scratch(&scratch, 0, length);
+    let mut sink = Record { parts_into: Some(into.clone()), ..Record::default() };
+    let mut own = Record::default();
+    let (mut posted, mut count, mut packets) = (0, 0, 0);
+    while sink.parts.len() < count || posted < length || packets > sink.packets.len() {
+        if posted < length && sender.has_room(to, 0) {
+            let part = (1 + count * 37_777).min(length - posted);
+            let mut label = Label::default();
+            label[..8].copy_from_slice(&(posted as u64).to_le_bytes());
+            let (buffer, token) = (from.clone(), count as u64);
+            sender.post_part(to, 0, Part { label, buffer, offset: posted, length: part, token });
+            posted += part;
+            count += 1;
+        }
+        packets += usize::from(sender.post_packet(to, 0, 24, &mut |out| out.fill(7)));
+        sender.poll(&mut own);
+        receiver.poll(&mut sink);
+    }
+    while own.sent.len() < count {
+        sender.poll(&mut own);
+    }
+    assert_eq!(own.sent, (0..count as u64).collect::<Vec<_>>(), "parts end in order");
+    let (mut wanted, mut got) = (vec![0; length], vec![0; length]);
+    from.read(0, &mut wanted);
+    into.read(0, &mut got);
+    assert!(wanted == got, "the bytes are those that were sent");
+    assert!(sink.packets.iter().all(|(_, bytes)| bytes[..] == [7; 24]));
+    assert!(sink.parts.iter().all(|part| part.0 == source));
 }
 
 fn pattern(number: usize, length: usize) -> Vec<u8> {

@@ -102,8 +102,7 @@ mod tests {
         let scratch = Arc::new(Scratch::zeroed(100));
         let buffer = Buffer::of_scratch(&scratch, 0, 100);
         let data: Vec<u8> = (0..100).collect();
-        let count =
-            buffer.lend_mut(0, 100, |slices| (&data[..]).read_vectored(slices).unwrap());
+        let count = buffer.lend_mut(0, 100, |slices| (&data[..]).read_vectored(slices).unwrap());
         assert_eq!(count, 100);
         let mut out = Vec::new();
         buffer.lend(b"head", 10, 20, |slices| out.write_vectored(slices).unwrap());

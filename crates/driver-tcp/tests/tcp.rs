@@ -1,0 +1,221 @@
+//! Drivers of several processes in this one, over the loopback interface.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use base::GateId;
+use driver::conformance::{self, Record};
+use driver::{Driver, DriverError};
+use driver_tcp::{Directory, Options, Secret, Selection, Tcp};
+use memory::{Buffer, Layout, Memory, Scratch, Segment};
+
+#[derive(Clone, Default)]
+struct Cards(Arc<Mutex<Vec<String>>>, Secret);
+
+impl Directory for Cards {
+    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
+        Ok(self.0.lock().unwrap()[gate.0 as usize].clone())
+    }
+
+    fn secret(&mut self) -> Result<Secret, DriverError> {
+        Ok(self.1)
+    }
+}
+
+fn options() -> Options {
+    Options { selection: Selection::parse("lo").unwrap(), records: 1 }
+}
+
+/// Drivers that know each other's cards, and the secrets given.
+fn drivers(secrets: &[u8]) -> Vec<Tcp> {
+    let cards: Arc<Mutex<Vec<String>>> = Arc::default();
+    let make = |(own, secret): (u32, &u8)| {
+        let directory = Cards(Arc::clone(&cards), [*secret; 32]);
+        Tcp::create(GateId(own), options(), Box::new(directory)).unwrap()
+    };
+    let all: Vec<Tcp> = (0..).zip(secrets).map(make).collect();
+    *cards.lock().unwrap() = all.iter().map(|tcp| tcp.card().to_string()).collect();
+    all
+}
+
+fn pair() -> (Tcp, Tcp) {
+    let [one, two] = <[Tcp; 2]>::try_from(drivers(&[1, 1])).ok().unwrap();
+    (one, two)
+}
+
+fn connected() -> (Tcp, Tcp) {
+    let (mut one, mut two) = pair();
+    assert_eq!(one.connect(GateId(1)).unwrap().rails, [0]);
+    two.connect(GateId(0)).unwrap();
+    (one, two)
+}
+
+fn poll_until(
+    one: &mut Tcp,
+    two: &mut Tcp,
+    done: impl Fn(&Record, &Record) -> bool,
+) -> [Record; 2] {
+    let (mut first, mut second) = (Record::default(), Record::default());
+    let start = Instant::now();
+    while !done(&first, &second) {
+        one.poll(&mut first);
+        two.poll(&mut second);
+        assert!(start.elapsed() < Duration::from_secs(30), "{first:?} {second:?}");
+    }
+    [first, second]
+}
+
+#[test]
+fn conforms() {
+    let (mut one, mut two) = connected();
+    conformance::packets(&mut one, Some(&mut two), GateId(0));
+    conformance::packets(&mut two, Some(&mut one), GateId(1));
+}
+
+#[test]
+fn parts_land_in_place() {
+    let (mut one, mut two) = connected();
+    let scratch = Arc::new(Scratch::zeroed(3_000_000));
+    let buffer = Buffer::of_scratch(&scratch, 0, 3_000_000);
+    let data: Vec<u8> = (0..3_000_000_u32).map(|i| (i / 7) as u8).collect();
+    buffer.write(0, &data);
+    conformance::parts(&mut one, &mut two, GateId(0), &buffer);
+    for block in [8, 4096] {
+        let layout = Arc::new(EveryOther { block });
+        let count = 1_000_000 / block;
+        let scattered = Buffer::laid_out_in_scratch(&scratch, 0, layout, count);
+        conformance::parts(&mut two, &mut one, GateId(1), &scattered);
+    }
+}
+
+/// Blocks with gaps as long between them.
+#[derive(Debug)]
+struct EveryOther {
+    block: usize,
+}
+
+impl Layout for EveryOther {
+    fn size(&self) -> usize {
+        self.block
+    }
+
+    fn bounds(&self, count: usize) -> (isize, isize) {
+        (0, (2 * self.block * count) as isize)
+    }
+
+    fn segment_count(&self, count: usize) -> usize {
+        count
+    }
+
+    fn segments(
+        &self,
+        _count: usize,
+        offset: usize,
+        length: usize,
+        each: &mut dyn FnMut(Segment) -> bool,
+    ) {
+        let mut at = offset;
+        while at < offset + length {
+            let within = at % self.block;
+            let run = (self.block - within).min(offset + length - at);
+            let displacement = (2 * (at - within) + within) as isize;
+            if !each(Segment { displacement, length: run }) {
+                return;
+            }
+            at += run;
+        }
+    }
+
+    fn pack(&self, memory: &Memory, count: usize, offset: usize, out: &mut [u8]) {
+        let mut done = 0;
+        self.segments(count, offset, out.len(), &mut |segment| {
+            memory.read(segment.displacement, &mut out[done..done + segment.length]);
+            done += segment.length;
+            true
+        });
+    }
+
+    fn unpack(&self, memory: &Memory, count: usize, offset: usize, data: &[u8]) {
+        let mut done = 0;
+        self.segments(count, offset, data.len(), &mut |segment| {
+            memory.write(segment.displacement, &data[done..done + segment.length]);
+            done += segment.length;
+            true
+        });
+    }
+}
+
+#[test]
+fn connections_that_cross_become_one() {
+    for _ in 0..50 {
+        let (mut one, mut two) = connected();
+        let ready = |tcp: &Tcp, gate| tcp.has_room(GateId(gate), 0);
+        let start = Instant::now();
+        while !ready(&one, 1) || !ready(&two, 0) {
+            one.poll(&mut Record::default());
+            two.poll(&mut Record::default());
+            assert!(start.elapsed() < Duration::from_secs(10));
+        }
+        assert!(one.push(GateId(1), 0, 8, |out| out.fill(1)));
+        assert!(two.push(GateId(0), 0, 8, |out| out.fill(2)));
+        poll_until(&mut one, &mut two, |a, b| a.packets.len() + b.packets.len() == 2);
+    }
+}
+
+#[test]
+fn who_does_not_know_the_secret_gets_nowhere() {
+    let mut both = drivers(&[1, 2]);
+    let (mut two, mut one) = (both.pop().unwrap(), both.pop().unwrap());
+    one.connect(GateId(1)).unwrap();
+    let [heard, _] = poll_until(&mut one, &mut two, |one, _| !one.lost.is_empty());
+    assert!(heard.lost[0].2.contains("no process of this job"), "{:?}", heard.lost);
+    assert!(!two.has_room(GateId(0), 0));
+}
+
+#[test]
+fn strangers_are_turned_away() {
+    let (mut one, mut two) = connected();
+    let mut stranger = TcpStream::connect(one.card().ends[0].address).unwrap();
+    stranger.write_all(&[b'x'; 200]).unwrap();
+    let start = Instant::now();
+    stranger.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+    loop {
+        one.poll(&mut Record::default());
+        match stranger.read(&mut [0; 10]) {
+            Ok(0) => break,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
+            Ok(_) => panic!("a stranger was answered"),
+            Err(_) => assert!(start.elapsed() < Duration::from_secs(10)),
+        }
+    }
+    conformance::packets(&mut one, Some(&mut two), GateId(0));
+}
+
+#[test]
+fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
+    let (mut one, mut two) = connected();
+    conformance::packets(&mut one, Some(&mut two), GateId(0));
+    drop(two);
+    let mut record = Record::default();
+    let start = Instant::now();
+    while record.lost.is_empty() {
+        one.poll(&mut record);
+        assert!(start.elapsed() < Duration::from_secs(10));
+    }
+    assert!(record.lost[0].2.contains("ended"), "{:?}", record.lost);
+
+    let (mut one, mut two) = connected();
+    conformance::packets(&mut one, Some(&mut two), GateId(0));
+    let closing = std::thread::spawn(move || {
+        two.close(&mut Record::default(), Duration::from_secs(10));
+    });
+    let mut record = Record::default();
+    one.close(&mut record, Duration::from_secs(10));
+    closing.join().unwrap();
+    assert_eq!(record.lost, []);
+    assert!(!one.push(GateId(1), 0, 8, |out| out.fill(1)));
+    one.poll(&mut record);
+    assert!(record.lost[0].2.contains("finished"), "who still wants something hears of it");
+}
