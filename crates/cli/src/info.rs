@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use runtime::configuration::VARIABLES;
+use runtime::configuration::{TEXTS, VARIABLES};
 use runtime::instruments::Category;
 use runtime::instruments::journal::EVENTS;
 use runtime::instruments::performance::PERFORMANCE_VARIABLES;
@@ -72,6 +72,9 @@ fn settings() -> String {
         let (default, others) = variable.values.split_first().unwrap_or((&"", &[]));
         text += &format!("  {}={default} (or {})\n", variable.name, others.join(", "));
         text += &format!("      {}\n", variable.help);
+    }
+    for (name, help) in TEXTS {
+        text += &format!("  {name}\n      {help}\n");
     }
     text
 }

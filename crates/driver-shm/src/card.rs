@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use driver::DriverError;
 
@@ -22,13 +23,24 @@ pub struct Card {
 
 const VERSION: &str = "shm1";
 
+static NODE: OnceLock<String> = OnceLock::new();
+
+/// Gives this machine a name beside its own: processes that name it otherwise are taken for those of
+/// other machines. To be called before anything else, and not twice.
+pub fn name_node(node: &str) {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    // A second name comes too late: cards with the first one are published.
+    let _ = NODE.set(node.chars().map(plain).collect());
+}
+
 /// The name of this machine and of this process's space of process ids: two processes that agree
 /// in it can open each other's segment.
-pub(crate) fn host() -> String {
+pub fn host() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let digits: String = space.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
-    format!("{}.{digits}", read("/proc/sys/kernel/random/boot_id"))
+    let node = NODE.get().map(|node| format!(".{node}")).unwrap_or_default();
+    format!("{}.{digits}{node}", read("/proc/sys/kernel/random/boot_id"))
 }
 
 impl Card {
@@ -41,8 +53,8 @@ impl Card {
         let own_host = host();
         if self.host != own_host {
             return Err(error(format!(
-                "it runs on another machine or in another container (there {}, here {own_host}); \
-                 this version connects processes of one machine that see each other's process ids",
+                "it runs on another machine or in another container (there {}, here {own_host}): \
+                 memory is shared between processes that see each other's process ids",
                 self.host
             )));
         }

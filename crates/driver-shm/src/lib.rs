@@ -14,6 +14,6 @@ mod segment;
 mod shared_memory;
 mod shm;
 
-pub use card::Card;
+pub use card::{Card, host, name_node};
 pub use shared_memory::{Invitation, SharedMemory};
 pub use shm::{Lookup, Options, Shm};

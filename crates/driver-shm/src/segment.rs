@@ -1,15 +1,16 @@
 //! A process's shared segment: header and ring.
 
 use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use driver::{Doorbell, DriverError};
 use queues::ring::{self, Consumer, Producer};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
 use sys::{futex, membarrier};
 
@@ -18,7 +19,7 @@ use crate::card::{Card, host};
 /// Lines of the ring.
 pub(crate) const LINES: usize = 8192;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x01");
+const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x02");
 const RING_OFFSET: usize = 4096;
 const SEGMENT_BYTES: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(4096);
 
@@ -33,12 +34,19 @@ struct Header {
     /// 1 if the owner cannot make its peers' processors pass a barrier: they need a fence of their
     /// own before they look at `armed`.
     fence_required: u32,
-    _keep_apart: [u8; 92],
-    /// 1 while the owner may be asleep. Set by the owner, taken back by whoever rings.
+    /// The owner's descriptor of a pipe; who writes to it wakes an owner that sleeps on descriptors.
+    pipe: i32,
+    _keep_apart: [u8; 88],
+    /// How the owner sleeps, while it may be asleep. Set by the owner, taken back by whoever rings.
     armed: AtomicU32,
     /// Counts the ringing; the owner sleeps on it.
     bell: AtomicU32,
 }
+
+/// The owner sleeps on the word `bell`.
+const ON_WORD: u32 = 1;
+/// The owner sleeps on its pipe and on other descriptors.
+const ON_PIPE: u32 = 2;
 
 const _: () = assert!(size_of::<Header>() <= RING_OFFSET);
 const _: () = assert!(std::mem::offset_of!(Header, armed) == 128);
@@ -48,6 +56,9 @@ pub(crate) struct Own {
     segment: Arc<Segment>,
     pub card: Card,
     pub consumer: Consumer,
+    /// The pipe that wakes this process when it sleeps on descriptors.
+    reader: PipeReader,
+    _writer: PipeWriter,
     /// The process that the segment belongs to keeps its file open, for peers to find it.
     _file: File,
     _probe: Box<[u8; 16]>,
@@ -61,13 +72,15 @@ impl Own {
         let mut nonce = [0; 16];
         io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut nonce)?;
         let probe = Box::new(nonce);
+        let (reader, writer) = io::pipe()?;
         let fence_required = u32::from(membarrier::register().is_err());
         let header = Header {
             magic: MAGIC,
             nonce,
             probe_address: probe.as_ptr().addr() as u64,
             fence_required,
-            _keep_apart: [0; 92],
+            pipe: writer.as_raw_fd(),
+            _keep_apart: [0; 88],
             armed: AtomicU32::new(0),
             bell: AtomicU32::new(0),
         };
@@ -75,18 +88,25 @@ impl Own {
         // aligned to a page.
         unsafe { mapping.base().cast::<Header>().write(header) };
         let descriptor = file.as_raw_fd();
-        let card = Card { host: host(), pid: std::process::id() as i32, descriptor, nonce };
-        let segment = Arc::new(Segment { mapping });
+        let pid = std::process::id() as i32;
+        let card = Card { host: host(), pid, descriptor, nonce };
+        let segment = Arc::new(Segment { mapping, pid, pipe: OnceLock::new() });
         // SAFETY:
         // - The ring's memory lies inside the mapping, is aligned and zero.
         // - The consumer is dropped with the segment (both are fields of this value).
         // - Nobody else consumes from the own segment.
         let consumer = unsafe { Consumer::new(segment.ring_memory(), LINES) };
-        Ok(Self { segment, card, consumer, _file: file, _probe: probe })
+        Ok(Self { segment, card, consumer, reader, _writer: writer, _file: file, _probe: probe })
     }
 
     pub(crate) fn doorbell(&self) -> Arc<Segment> {
         Arc::clone(&self.segment)
+    }
+
+    /// A doorbell that also rings when `other` becomes readable.
+    pub(crate) fn doorbell_beside(&self, other: OwnedFd) -> io::Result<DescriptorBell> {
+        let (segment, reader) = (Arc::clone(&self.segment), self.reader.try_clone()?);
+        Ok(DescriptorBell { segment, reader, other })
     }
 
     pub(crate) fn fence_required(&self) -> bool {
@@ -97,6 +117,9 @@ impl Own {
 /// A mapped segment, one's own or a peer's.
 pub(crate) struct Segment {
     mapping: Mapping,
+    pid: i32,
+    /// The owner's pipe, opened when it is needed first; none if that does not work.
+    pipe: OnceLock<Option<File>>,
 }
 
 impl Segment {
@@ -122,24 +145,46 @@ impl Segment {
 
     #[cold]
     fn ring_armed(&self) {
-        if self.header().armed.swap(0, Ordering::SeqCst) != 0 {
-            self.header().bell.fetch_add(1, Ordering::SeqCst);
+        let armed = self.header().armed.swap(0, Ordering::SeqCst);
+        if armed == 0 {
+            return;
+        }
+        self.header().bell.fetch_add(1, Ordering::SeqCst);
+        if armed == ON_PIPE {
+            self.write_to_pipe();
+        } else {
             // The word is valid; waking can only fail for a word that is not.
             let _ = futex::wake(&self.header().bell, i32::MAX);
         }
     }
-}
 
-impl Doorbell for Segment {
-    fn arm(&self) -> u32 {
+    fn write_to_pipe(&self) {
+        let open = || {
+            let path = format!("/proc/{}/fd/{}", self.pid, self.header().pipe);
+            File::options().write(true).open(path).ok()
+        };
+        if let Some(mut pipe) = self.pipe.get_or_init(open).as_ref() {
+            // It cannot be full: one byte is written each time that the owner arms. An owner that
+            // has ended, or cannot be woken, looks again by itself.
+            let _ = pipe.write(&[1]);
+        }
+    }
+
+    fn arm(&self, how: u32) -> u32 {
         let header = self.header();
         let ticket = header.bell.load(Ordering::SeqCst);
-        header.armed.store(1, Ordering::SeqCst);
+        header.armed.store(how, Ordering::SeqCst);
         // From here on, every peer either sees `armed` after it has published, or has published
         // before, so that the look that follows sees it. Where the barrier is not to be had,
         // `fence_required` made the peers fence.
         let _ = membarrier::global();
         ticket
+    }
+}
+
+impl Doorbell for Segment {
+    fn arm(&self) -> u32 {
+        Segment::arm(self, ON_WORD)
     }
 
     fn wait(&self, ticket: u32, timeout: Duration) {
@@ -148,6 +193,35 @@ impl Doorbell for Segment {
 
     fn ring(&self) {
         self.ring_if_armed();
+    }
+}
+
+/// A doorbell for a process that must wake for other descriptors too.
+pub(crate) struct DescriptorBell {
+    segment: Arc<Segment>,
+    reader: PipeReader,
+    other: OwnedFd,
+}
+
+impl Doorbell for DescriptorBell {
+    fn arm(&self) -> u32 {
+        self.segment.arm(ON_PIPE)
+    }
+
+    fn wait(&self, _ticket: u32, timeout: Duration) {
+        let mut both =
+            [PollFd::new(&self.reader, PollFlags::IN), PollFd::new(&self.other, PollFlags::IN)];
+        let timeout = Timespec::try_from(timeout).ok();
+        // Interrupted or not: the caller looks again.
+        let _ = poll(&mut both, timeout.as_ref());
+        if both[0].revents().contains(PollFlags::IN) {
+            // Several bytes may be there: of rings that came after the sleep.
+            let _ = (&self.reader).read(&mut [0; 64]);
+        }
+    }
+
+    fn ring(&self) {
+        self.segment.ring_if_armed();
     }
 }
 
@@ -174,7 +248,7 @@ impl Peer {
         }
         let mapping = Mapping::new(&file, SEGMENT_BYTES)
             .map_err(|cause| error(format!("its shared segment cannot be mapped: {cause}")))?;
-        let segment = Segment { mapping };
+        let segment = Segment { mapping, pid: card.pid, pipe: OnceLock::new() };
         let header = segment.header();
         if header.magic != MAGIC || header.nonce != card.nonce {
             return Err(foreign());

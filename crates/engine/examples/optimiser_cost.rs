@@ -64,7 +64,7 @@ impl Pair {
             let start = Instant::now();
             for packet in &mut self.packets {
                 let message = message(self.context, &self.data);
-                let sent = self.sender.send_short(&message, |short| {
+                let sent = self.sender.send_short(&message, |_, short| {
                     packet.resize(short.packet_len(), 0);
                     short.write(packet);
                     true

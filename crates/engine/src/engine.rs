@@ -206,6 +206,11 @@ impl Engine {
         self.models[usize::from(rail.0)].note(bytes, nanoseconds);
     }
 
+    /// What a rail's driver declares.
+    pub fn profile(&self, rail: RailId) -> &RailProfile {
+        &self.rails[usize::from(rail.0)]
+    }
+
     /// What is known of a rail's speed.
     pub fn model(&self, rail: RailId) -> &RailModel {
         &self.models[usize::from(rail.0)]

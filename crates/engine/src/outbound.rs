@@ -98,7 +98,11 @@ impl Engine {
     /// it to the rail and tells whether that took it. Returns whether the message is sent; if not,
     /// nothing has happened.
     #[inline]
-    pub fn send_short(&mut self, send: &Send, post: impl FnOnce(ShortPacket<'_>) -> bool) -> bool {
+    pub fn send_short(
+        &mut self,
+        send: &Send,
+        post: impl FnOnce(RailId, ShortPacket<'_>) -> bool,
+    ) -> bool {
         let length = send.buffer.len();
         let Some(gate) = self.gates.get_mut(send.gate.0 as usize) else { return false };
         let context = &mut self.contexts[send.context.0];
@@ -112,9 +116,10 @@ impl Engine {
         if !free {
             return false;
         }
+        let [rail] = gate.rails[..] else { return false };
         let Send { tag, ref buffer, .. } = *send;
         let (flow_number, sequence) = (flow.number, flow.sequence);
-        let posted = post(ShortPacket { flow: flow_number, sequence, tag, length, buffer });
+        let posted = post(rail, ShortPacket { flow: flow_number, sequence, tag, length, buffer });
         if posted {
             self.counters.short_cuts.add(1);
             flow.take_sequence();
@@ -158,6 +163,11 @@ impl Engine {
             }
         }
         Some(posted)
+    }
+
+    /// How many chunks wait for a gate.
+    pub fn waiting(&self, gate: GateId) -> usize {
+        self.gates[gate.0 as usize].outbox.len()
     }
 
     /// A gate for which something waits, in turn.

@@ -59,6 +59,8 @@ pub struct Process {
 struct Started {
     runtime: RefCell<Runtime>,
     doorbell: Option<Arc<dyn Doorbell>>,
+    /// By rank in the job: the lowest rank of those on the same machine.
+    nodes: Vec<u32>,
     job: Arc<Mutex<Job>>,
     rank: u32,
     size: u32,
@@ -241,8 +243,14 @@ impl Process {
         question(&started.job.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The lowest rank, in the job, of the processes on this machine.
+    pub(crate) fn node(&self) -> u32 {
+        let started = self.started();
+        started.nodes[started.rank as usize]
+    }
+
     /// How messages to the process with a rank in `communicator` travel, for people.
-    pub fn transport(&self, communicator: &Communicator, rank: u32) -> Option<&'static str> {
+    pub fn transport(&self, communicator: &Communicator, rank: u32) -> Option<String> {
         let gate = communicator.gate(rank)?;
         Some(self.runtime().transport(gate))
     }

@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 
+use driver_tcp::Selection;
 use engine::strategy;
 
 use crate::instruments::Audience;
@@ -77,6 +78,37 @@ pub enum InitialErrorHandler {
     Return,
 }
 
+/// The variables that take any text, each with what it does.
+pub const TEXTS: &[(&str, &str)] = &[
+    (
+        NET,
+        "the network interfaces to use, by name (eth0) or network (10.1.0.0/16), with commas \
+         between; after ^ those not to use; nothing: all that lead to other machines",
+    ),
+    (
+        NODE,
+        "a name for this machine: processes that have another one talk over the network, also on \
+         the same machine",
+    ),
+];
+
+const NET: &str = "COMBRAY_NET";
+const NODE: &str = "COMBRAY_NODE";
+
+/// The network interfaces that `COMBRAY_NET` lets in.
+///
+/// # Errors
+/// What stands there makes no sense.
+pub fn networks() -> Result<Selection, String> {
+    let text = env::var(NET).unwrap_or_default();
+    Selection::parse(&text).map_err(|wrong| format!("{NET}: {wrong}"))
+}
+
+/// The name that `COMBRAY_NODE` gives to this machine.
+pub fn node() -> Option<String> {
+    env::var(NODE).ok().filter(|node| !node.is_empty())
+}
+
 /// Variables that the launcher and the compiler wrappers set or read.
 const OTHERS: &[&str] = &[
     "COMBRAY_RANK",
@@ -147,7 +179,8 @@ impl Configuration {
         let mut complaints = Vec::new();
         for (name, value) in variables {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
-            if !name.starts_with("COMBRAY_") || OTHERS.contains(&&*name) {
+            let is_text = TEXTS.iter().any(|text| text.0 == name);
+            if !name.starts_with("COMBRAY_") || is_text || OTHERS.contains(&&*name) {
                 continue;
             }
             let Some(index) = VARIABLES.iter().position(|variable| variable.name == name) else {
@@ -169,7 +202,9 @@ impl Configuration {
 }
 
 fn unknown(name: &str) -> String {
+    let texts = TEXTS.iter().map(|text| text.0);
     let known = VARIABLES.iter().map(|variable| variable.name).chain(OTHERS.iter().copied());
+    let known = known.chain(texts);
     let nearest = known.min_by_key(|known| distance(known, name)).unwrap_or_default();
     format!("{name} is no variable of Combray; did you mean {nearest}?")
 }

@@ -11,6 +11,7 @@ pub mod configuration;
 mod copying;
 pub mod instruments;
 pub mod lock;
+mod rails;
 mod receiver;
 mod runtime;
 pub mod waiting;

@@ -1,11 +1,10 @@
 //! The way of a message between the engine and the rails.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base::{ContextId, GateId, RailId, RailProfile};
-use driver::{Doorbell, Driver, DriverError, Loopback, Sink};
-use driver_shm::Shm;
+use driver::{Doorbell, Driver, DriverError, Part, Sink};
 use engine::strategy::{self, Strategy};
 use engine::{
     ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, Preferences, Receive, RequestId,
@@ -17,37 +16,43 @@ use crate::configuration::Configuration;
 use crate::copying::{Choice, Mechanism};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{Kind, number_of};
+use crate::rails::{LOOPBACK, Rails, SHM, TCP};
 use crate::receiver::Heard;
 use crate::wire_up::Fatal;
-
-/// The rail from the process to itself.
-pub(crate) const LOOPBACK: RailId = RailId(0);
-/// The rail between the processes of a machine.
-pub(crate) const SHM: RailId = RailId(1);
 
 /// One process's engine with its rails.
 pub struct Runtime {
     own: GateId,
     engine: Engine,
-    loopback: Loopback,
-    shm: Shm,
+    rails: Rails,
     heard: Heard,
     copying: Choice,
     fatal: Fatal,
     instruments: Instruments,
+    /// The person knows that a rail was lost.
+    warned: bool,
 }
+
+/// With so many chunks in an outbox it is time to look for room.
+const GATHERED_MAX: usize = 256;
+
+/// How long the news that a whole job ends may take.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// Those who do not take leave within this time are not waited for.
+const LEAVE_MAX: Duration = Duration::from_secs(1);
 
 impl Runtime {
     pub(crate) fn new(
         own: GateId,
         engine: Engine,
-        loopback: Loopback,
-        shm: Shm,
+        rails: Rails,
         fatal: Fatal,
         instruments: Instruments,
     ) -> Self {
         let (heard, copying) = (Heard::default(), Choice::default());
-        let mut runtime = Self { own, engine, loopback, shm, heard, copying, fatal, instruments };
+        let mut runtime =
+            Self { own, engine, rails, heard, copying, fatal, instruments, warned: false };
         runtime.engine.connect(own, &[LOOPBACK], true);
         runtime
     }
@@ -68,14 +73,9 @@ impl Runtime {
     /// Sends a message. `None`: it is sent, and the buffer free.
     #[inline]
     pub fn send(&mut self, send: SendCommand) -> Option<RequestId> {
-        let (loopback, shm) = (&mut self.loopback, &mut self.shm);
-        let to_self = send.gate == self.own;
-        let sent = self.engine.send_short(&send, |packet| {
-            let (gate, length) = (send.gate, packet.packet_len());
-            match to_self {
-                true => loopback.push(length, |out| packet.write(out)),
-                false => shm.push(gate, length, |out| packet.write(out)),
-            }
+        let (gate, rails) = (send.gate, &mut self.rails);
+        let sent = self.engine.send_short(&send, |rail, packet| {
+            rails.push(gate, rail, packet.packet_len(), |out| packet.write(out))
         });
         if sent {
             return None;
@@ -85,8 +85,12 @@ impl Runtime {
 
     /// Submits a message to the outbox, which is flushed as far as the rails have room.
     fn submit(&mut self, send: SendCommand) -> RequestId {
+        let gate = send.gate;
         let request = self.hold(send);
-        self.flush();
+        if !self.flush_gate(gate) && self.engine.waiting(gate) >= GATHERED_MAX {
+            // Enough has gathered: the rail shall look whether it has room again.
+            self.progress();
+        }
         request
     }
 
@@ -165,23 +169,33 @@ impl Runtime {
         self.engine.detach(request);
     }
 
-    /// Whether anything of ours still waits to be handed to a rail.
+    /// Whether anything of ours still waits to leave this process.
     pub fn has_work(&self) -> bool {
-        self.engine.has_work()
+        self.engine.has_work() || self.rails.tcp.as_ref().is_some_and(|tcp| !tcp.is_flushed())
+    }
+
+    /// Whether something waits for room of which no doorbell tells.
+    pub fn must_look_again(&self) -> bool {
+        self.engine.has_work() && (self.rails.near || self.rails.tcp.is_none())
     }
 
     /// What to sleep on until something arrives.
-    pub fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
-        self.shm.doorbell()
+    ///
+    /// # Errors
+    /// The system has no more descriptors.
+    pub(crate) fn doorbell(&self) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {
+        let Rails { shm, tcp, .. } = &self.rails;
+        let Some(tcp) = tcp else { return Ok(shm.doorbell()) };
+        let descriptor = tcp.descriptor().try_clone_to_owned();
+        let descriptor = descriptor.map_err(|cause| DriverError { message: cause.to_string() })?;
+        shm.doorbell_beside(descriptor).map(Some)
     }
 
     /// Makes one round: takes what has arrived, hands out what can go. Returns whether there was
     /// anything to do.
     #[inline]
     pub fn progress(&mut self) -> bool {
-        let Self { engine, heard, fatal, .. } = self;
-        let mut active = self.loopback.poll(&mut heard.receiver(engine, fatal, LOOPBACK));
-        active |= self.shm.poll(&mut heard.receiver(engine, fatal, SHM));
+        let mut active = self.rails.poll(&mut self.heard, &mut self.engine, &self.fatal);
         if active || self.engine.has_work() {
             active |= self.follow_up();
         }
@@ -207,7 +221,7 @@ impl Runtime {
                 Mechanism::Fetch => {
                     self.instruments.runtime.fetch_chosen.add(1);
                     let (length, token) = (length as usize, request.to_u64());
-                    self.shm.fetch(driver::Fetch { gate, memory, length, into, token });
+                    self.rails.shm.fetch(driver::Fetch { gate, memory, length, into, token });
                 }
                 Mechanism::Stream => {
                     self.instruments.runtime.stream_chosen.add(1);
@@ -224,32 +238,51 @@ impl Runtime {
         let mut any = false;
         for _ in 0..self.engine.gates_with_work() {
             let Some(gate) = self.engine.gate_with_work() else { break };
-            let rail = self.engine.rails_of(gate)[0];
-            while self.flush_one(gate, rail) {
-                any = true;
-            }
+            any |= self.flush_gate(gate);
         }
         any
     }
 
-    /// Hands the next packet for `gate` to `rail`; returns whether it went.
+    /// The same for one gate.
+    #[inline]
+    fn flush_gate(&mut self, gate: GateId) -> bool {
+        let mut any = false;
+        let mut index = 0;
+        while let Some(&rail) = self.engine.rails_of(gate).get(index) {
+            while self.flush_one(gate, rail) {
+                any = true;
+            }
+            index += 1;
+        }
+        any
+    }
+
+    /// Hands the next packet or part for `gate` to `rail`; returns whether it went.
     fn flush_one(&mut self, gate: GateId, rail: RailId) -> bool {
-        let (loopback, shm) = (&mut self.loopback, &mut self.shm);
-        let part = self.engine.send_part(gate, rail, |packet| match rail {
-            LOOPBACK => loopback.push(packet.packet_len(), |out| packet.write(out)),
-            _ => shm.push(gate, packet.packet_len(), |out| packet.write(out)),
+        let Self { engine, rails, .. } = self;
+        if !rails.has_room(gate, rail) {
+            return false;
+        }
+        let part = engine.send_part(gate, rail, |packet| {
+            rails.push(gate, rail, packet.packet_len(), |out| packet.write(out))
         });
         if let Some(posted) = part {
             return posted;
         }
-        let Planned::Packet(length) = self.engine.plan(gate, rail, &mut |_| 0) else {
-            return false;
-        };
-        let engine = &mut self.engine;
-        let write = |out: &mut [u8]| engine.write_packet(gate, rail, out);
-        match rail {
-            LOOPBACK => loopback.push(length, write),
-            _ => shm.push(gate, length, write),
+        let alone = engine.rails_of(gate).len() == 1;
+        let mut backlog = |rail| if alone { 0 } else { rails.backlog(gate, rail) };
+        match engine.plan(gate, rail, &mut backlog) {
+            Planned::Nothing => false,
+            Planned::Packet(length) => {
+                rails.push(gate, rail, length, |out| engine.write_packet(gate, rail, out))
+            }
+            Planned::Part => {
+                let engine::Part { label, buffer, offset, length, request } =
+                    engine.take_part(gate, rail);
+                let token = request.to_u64();
+                rails.post_part(gate, rail, Part { label, buffer, offset, length, token });
+                true
+            }
         }
     }
 
@@ -259,14 +292,14 @@ impl Runtime {
         if self.engine.is_connected(gate) {
             return;
         }
-        match self.shm.connect(gate) {
-            Ok(reach) => self.connected(gate, reach.fetches),
+        match self.rails.connect(gate) {
+            Ok((rails, fetches)) => self.connected(gate, &rails, fetches),
             Err(error) => self.fatal.end(&cannot_reach(gate, &error)),
         }
     }
 
-    fn connected(&mut self, gate: GateId, fetches: bool) {
-        self.engine.connect(gate, &[SHM], fetches);
+    fn connected(&mut self, gate: GateId, rails: &[RailId], fetches: bool) {
+        self.engine.connect(gate, rails, fetches);
         self.instruments.runtime.peers.add(1);
         self.instruments.journal.note(Kind::PeerConnected, &[gate.0.into(), fetches.into()]);
     }
@@ -274,8 +307,24 @@ impl Runtime {
     /// Goes on without a rail to a peer, or ends the job if it was the last.
     #[cold]
     fn lose(&mut self, gate: GateId, rail: RailId, why: &DriverError) {
+        if !self.engine.is_connected(gate) || !self.engine.rails_of(gate).contains(&rail) {
+            return;
+        }
+        self.rails.give_up(gate, rail);
         if !self.engine.lose_rail(gate, rail) {
+            // If the peer was ended with the whole job, somebody else has told why.
+            std::thread::sleep(LAST_WORD);
             self.fatal.end(&cannot_reach(gate, why));
+        }
+        self.instruments.journal.note(Kind::RailLost, &[gate.0.into(), rail.0.into()]);
+        if !self.warned {
+            self.warned = true;
+            let rank = self.own.0;
+            eprintln!(
+                "combray: rank {rank}: rank {} is not reached any more {why}; the job goes on over \
+                 the other interfaces",
+                gate.0
+            );
         }
     }
 
@@ -318,8 +367,8 @@ impl Runtime {
     /// Why it does not.
     pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), DriverError> {
         if !self.engine.is_connected(gate) {
-            let reach = self.shm.connect(gate)?;
-            self.connected(gate, reach.fetches);
+            let (rails, fetches) = self.rails.connect(gate)?;
+            self.connected(gate, &rails, fetches);
         }
         Ok(())
     }
@@ -340,12 +389,26 @@ impl Runtime {
     }
 
     /// How messages to `gate` travel, for people: the rail, and how large ones are copied.
-    pub fn transport(&mut self, gate: GateId) -> &'static str {
+    pub fn transport(&mut self, gate: GateId) -> String {
         if gate == self.own {
-            return "self";
+            return "self".into();
         }
         self.connect(gate);
-        if self.engine.fetches_from(gate) { "shm+single-copy" } else { "shm" }
+        match self.engine.rails_of(gate) {
+            [SHM] if self.engine.fetches_from(gate) => "shm+single-copy".into(),
+            rails => {
+                let names = rails.iter().map(|&rail| self.engine.profile(rail).name.as_str());
+                names.collect::<Vec<_>>().join("+")
+            }
+        }
+    }
+
+    /// Takes leave of the peers on other machines.
+    pub fn leave(&mut self) {
+        let Self { rails, heard, engine, fatal, .. } = self;
+        if let Some(tcp) = &mut rails.tcp {
+            tcp.close(&mut heard.receiver(engine, fatal, TCP), LEAVE_MAX);
+        }
     }
 }
 

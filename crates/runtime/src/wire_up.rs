@@ -1,18 +1,22 @@
 //! Wire-up: from a process that was just started to one that reaches all others of its job.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::GateId;
-use driver::{Driver, DriverError, Loopback};
+use driver::{Doorbell, DriverError, Loopback};
 use driver_shm::{Lookup, Options, Shm};
+use driver_tcp::{Secret, Tcp};
 use engine::Engine;
 use launch::Job;
 use sys::cores;
 
-use crate::configuration::Configuration;
+use crate::configuration::{self, Configuration};
 use crate::instruments::Instruments;
+use crate::rails::Rails;
 use crate::runtime::{Runtime, cannot_reach, strategy};
 
 /// A process that is part of its job.
@@ -27,6 +31,10 @@ pub struct Started {
     pub size: u32,
     /// Whether processes outnumber the cores that they may use.
     pub crowded: bool,
+    /// By rank: the lowest rank of those on the same machine.
+    pub nodes: Vec<u32>,
+    /// What to sleep on until something arrives.
+    pub doorbell: Option<Arc<dyn Doorbell>>,
 }
 
 /// Why a process cannot become part of its job.
@@ -56,7 +64,7 @@ impl From<launch::JoinError> for StartError {
     }
 }
 
-/// In jobs larger than this, processes do not read everybody's card to count cores.
+/// In jobs larger than this, processes do not read of everybody where it runs, if the launcher tells.
 const CARDS_READ_MAX: u32 = 128;
 
 /// Joins the job that the environment tells of (or makes one of this process alone), publishes
@@ -72,15 +80,19 @@ pub fn start(
     let (rank, size) = (job.rank(), job.size());
     let job = Arc::new(Mutex::new(job));
     let own = GateId(rank);
+    if let Some(node) = configuration::node() {
+        driver_shm::name_node(&node);
+    }
     let options = Options { single_copy: configuration.single_copy() };
     let shm = Shm::create(own, options, lookup(&job))?;
-    let loopback = Loopback::new(own);
-    let profiles = [loopback.rails(), shm.rails()].concat();
-    let mut engine = Engine::new(own, profiles, strategy(configuration));
+    let tcp = if size > 1 { Some(create_tcp(own, &job)?) } else { None };
+    let neighbours = publish(&job, &shm, tcp.as_deref())?;
+    let tcp = tcp.filter(|_| !neighbours.all_near);
+    let rails = Rails::new(Loopback::new(own), shm, tcp);
+    let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
-    let crowded = publish(&job, &shm, size)?;
     let fatal = Fatal { job: Arc::clone(&job), rank };
-    let mut runtime = Runtime::new(own, engine, loopback, shm, fatal, instruments.clone());
+    let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
     if size > 1 {
         // One trial now, so that what keeps all from working is told at the start.
         let neighbour = GateId((rank + 1) % size);
@@ -89,39 +101,127 @@ pub fn start(
         // Nobody leaves, and perhaps ends, before that trial is over everywhere.
         locked(&job).barrier()?;
     }
-    Ok(Started { runtime, job, rank, size, crowded })
+    let doorbell = runtime.doorbell()?;
+    let Neighbours { crowded, nodes, .. } = neighbours;
+    Ok(Started { runtime, doorbell, job, rank, size, crowded, nodes })
+}
+
+/// The rails to other machines, which most jobs turn out not to need.
+fn create_tcp(own: GateId, job: &Arc<Mutex<Job>>) -> Result<Box<Tcp>, StartError> {
+    let selection = configuration::networks().map_err(|message| StartError { message })?;
+    let options = driver_tcp::Options { selection, records: wire::VERSION };
+    let directory = Directory { job: Arc::clone(job) };
+    Ok(Box::new(Tcp::create(own, options, Box::new(directory))?))
+}
+
+/// Where the driver between machines learns of the others.
+struct Directory {
+    job: Arc<Mutex<Job>>,
+}
+
+impl Directory {
+    fn get(&self, rank: u32, key: &str) -> Result<String, DriverError> {
+        let value = locked(&self.job).get(rank, key);
+        value.map_err(|error| DriverError { message: error.to_string() })
+    }
+}
+
+impl driver_tcp::Directory for Directory {
+    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
+        self.get(gate.0, NETWORK_KEY)
+    }
+
+    fn secret(&mut self) -> Result<Secret, DriverError> {
+        let text = self.get(0, SECRET_KEY)?;
+        let bytes = text.as_bytes().chunks_exact(2).map(|digits| {
+            let digits = str::from_utf8(digits).ok()?;
+            u8::from_str_radix(digits, 16).ok()
+        });
+        let secret = bytes.collect::<Option<Vec<u8>>>().and_then(|bytes| bytes.try_into().ok());
+        secret.ok_or_else(|| DriverError { message: "the job has no secret".into() })
+    }
+}
+
+/// A new secret, as hexadecimal digits.
+fn new_secret() -> Result<String, StartError> {
+    let mut secret: Secret = Default::default();
+    let drawn = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut secret));
+    let error = |cause| StartError { message: format!("no random numbers can be had: {cause}") };
+    drawn.map_err(error)?;
+    Ok(secret.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn locked(job: &Mutex<Job>) -> MutexGuard<'_, Job> {
     job.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Under these keys each process publishes its card, and the cores that it may use.
+/// Under these keys each process publishes its cards, and where it runs: on which cores of which
+/// machine.
 const CARD_KEY: &str = "combray-card";
-const CORES_KEY: &str = "combray-cores";
+const NETWORK_KEY: &str = "combray-network";
+const PLACE_KEY: &str = "combray-place";
+/// Under this key rank 0 publishes what only processes of the job know.
+const SECRET_KEY: &str = "combray-secret";
 
-/// Tells the others where this process is and which cores it may use, and learns whether all of
-/// them together have fewer cores than they are.
-fn publish(job: &Mutex<Job>, shm: &Shm, size: u32) -> Result<bool, StartError> {
+/// What a process learns of where the others run.
+struct Neighbours {
+    /// By rank: the lowest rank on the same machine.
+    nodes: Vec<u32>,
+    /// Whether all processes are on this machine.
+    all_near: bool,
+    /// Whether those of this machine have fewer cores than they are.
+    crowded: bool,
+}
+
+/// Tells the others where this process is and which cores it may use, and learns the same of them.
+fn publish(job: &Mutex<Job>, shm: &Shm, tcp: Option<&Tcp>) -> Result<Neighbours, StartError> {
     let allowed = cores::allowed();
-    if size == 1 {
-        return Ok(false);
-    }
     let mut job = locked(job);
+    let size = job.size();
+    let Some(tcp) = tcp else {
+        return Ok(Neighbours { nodes: vec![0; size as usize], all_near: true, crowded: false });
+    };
+    let own = format!("{} {}", core_mask(&allowed), driver_shm::host()).replace(' ', "@");
     job.put(CARD_KEY, &shm.card().to_string())?;
-    job.put(CORES_KEY, &core_mask(&allowed))?;
+    job.put(NETWORK_KEY, &tcp.card().to_string())?;
+    job.put(PLACE_KEY, &own)?;
+    if job.rank() == 0 {
+        job.put(SECRET_KEY, &new_secret()?)?;
+    }
     job.barrier()?;
-    if size > CARDS_READ_MAX {
-        return Ok(size as usize > cores::usable());
+    if size > CARDS_READ_MAX
+        && let Some(mapping) = job.process_mapping()?
+    {
+        return Ok(neighbours_by_mapping(&mapping, job.rank()));
     }
-    let mut all = 0_u128;
+    let mut places = Vec::new();
     for other in 0..size {
-        let text = job.get(other, CORES_KEY)?;
-        all |= u128::from_str_radix(&text, 16).unwrap_or(u128::MAX);
+        places.push(job.get(other, PLACE_KEY)?);
     }
+    let host = |place: &str| place.split_once('@').map(|(_, host)| host.to_owned());
+    let hosts: Vec<_> = places.iter().map(|place| host(place)).collect();
+    let first = |host: &Option<String>| hosts.iter().position(|other| other == host);
+    let nodes: Vec<u32> = hosts.iter().map(|host| first(host).unwrap_or(0) as u32).collect();
+    let node = nodes[job.rank() as usize];
+    let near: Vec<_> = (0..places.len()).filter(|&other| nodes[other] == node).collect();
+    let mask = |&other: &usize| {
+        let digits = places[other].split('@').next().unwrap_or_default();
+        u128::from_str_radix(digits, 16).unwrap_or(u128::MAX)
+    };
+    let all = near.iter().map(mask).fold(0, |all, mask| all | mask);
     let limited = cores::usable() < allowed.len();
     let cores = if limited { cores::usable() } else { all.count_ones() as usize };
-    Ok(size as usize > cores)
+    Ok(Neighbours { all_near: near.len() == places.len(), crowded: near.len() > cores, nodes })
+}
+
+/// The same for large jobs, from what the launcher tells.
+fn neighbours_by_mapping(mapping: &[u32], rank: u32) -> Neighbours {
+    let first = |node: &u32| mapping.iter().position(|other| other == node).unwrap_or(0) as u32;
+    let nodes: Vec<u32> = mapping.iter().map(first).collect();
+    let node = nodes[rank as usize];
+    let near = nodes.iter().filter(|&&other| other == node).count();
+    let (all_near, crowded) = (near == nodes.len(), near > cores::usable());
+    Neighbours { nodes, all_near, crowded }
 }
 
 /// Cores as a set of bits; those past 127 stand in the last.

@@ -82,19 +82,19 @@ impl World {
     }
 
     fn send_short(&mut self, from: u32, send: &Send) -> bool {
-        let rails = self.engines[from as usize].rails_of(send.gate);
-        let way = (Self::gate(from), send.gate, rails[self.rng.usize(..rails.len())]);
         let (network, engine) = (&self.network, &mut self.engines[from as usize]);
-        let mut packet = Vec::new();
-        let sent = engine.send_short(send, |short| {
+        let (mut packet, mut way) = (Vec::new(), None);
+        let sent = engine.send_short(send, |rail, short| {
             packet = vec![0; short.packet_len()];
-            let room = network.has_room(way);
+            let there = (Self::gate(from), send.gate, rail);
+            let room = network.has_room(there);
             if room {
                 short.write(&mut packet);
+                way = Some(there);
             }
             room
         });
-        if sent {
+        if let Some(way) = way {
             self.post(way, packet);
         }
         sent

@@ -21,7 +21,8 @@ const WORTH_BYTES: f64 = 16384.0;
 pub fn next_part(offer: &Offer, rails: &[RailView<'_>], rail: usize) -> usize {
     let share = share(offer, rails, rail);
     let longest = tactic::part_bytes_max(rails[rail].model);
-    if share >= offer.payload as f64 {
+    // What rounding takes away must not be left over.
+    if share + 0.5 >= offer.payload as f64 {
         return offer.payload.min(longest);
     }
     // Whole pages, as long as there is more than one.
@@ -104,6 +105,16 @@ mod tests {
 
     fn large(bytes: usize) -> Offer {
         Offer { divisible: true, ..Offer::new(24, bytes) }
+    }
+
+    #[test]
+    fn rounding_leaves_no_byte_over() {
+        for speed in [1, 117, 1000, 1250, 12_345] {
+            let rails = [Rail::new(speed)];
+            for bytes in (1..5000).step_by(7) {
+                assert_eq!(next_part(&large(bytes), &views(&rails), 0), bytes);
+            }
+        }
     }
 
     /// Lets rails pull until the message is gone; when each finishes, in nanoseconds.

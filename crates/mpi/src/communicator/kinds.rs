@@ -87,7 +87,8 @@ impl Process {
         let cores = cores::allowed();
         let largest = self.largest_parts(communicator, kind, &cores)?;
         let color = match kind {
-            SplitKind::SharedMemory | SplitKind::Set(ProcessSet::World) => Some(0),
+            SplitKind::Set(ProcessSet::World) => Some(0),
+            SplitKind::SharedMemory => i32::try_from(self.node()).ok(),
             SplitKind::Set(ProcessSet::Myself) => i32::try_from(self.rank()).ok(),
             SplitKind::Part(part) => part.instance(&cores),
             SplitKind::LargestPart => largest.and_then(|part| part.instance(&cores)),

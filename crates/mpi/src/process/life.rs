@@ -42,10 +42,11 @@ impl Process {
         }
         let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
         let (configuration, complaints) = self.configured(|read| read.clone());
-        let runtime::Started { runtime, job, rank, size, crowded } =
+        let runtime::Started { runtime, doorbell, job, rank, size, crowded, nodes } =
             runtime::start(configuration, &self.instruments).map_err(other)?;
         let started = Started {
-            doorbell: runtime.doorbell(),
+            doorbell,
+            nodes,
             runtime: RefCell::new(runtime),
             job,
             rank,
@@ -119,6 +120,7 @@ impl Process {
         if self.left.replace(true) {
             return Ok(());
         }
+        self.runtime().leave();
         let mut job = self.started().job.lock().unwrap_or_else(PoisonError::into_inner);
         job.finalize().map_err(gone)
     }

@@ -133,7 +133,7 @@ impl Process {
         let ticket = doorbell.arm();
         // What arrived before the bell was armed did not ring it; and nobody rings when a rail
         // has room again.
-        if self.progress() || self.runtime().has_work() {
+        if self.progress() || self.runtime().must_look_again() {
             thread::yield_now();
             return;
         }

@@ -25,6 +25,8 @@ pub enum Kind {
     ContextClosed,
     /// A peer was connected.
     PeerConnected,
+    /// A rail to a peer was lost.
+    RailLost,
 }
 
 /// What tools are told of a kind of event.
@@ -94,6 +96,14 @@ pub const EVENTS: &[EventType] = &[
         audience: Audience::Tuner,
         help: "a peer was connected; whether its memory can be fetched",
         elements: &["rank", "fetches"],
+    },
+    EventType {
+        kind: Kind::RailLost,
+        name: "rail_lost",
+        category: Category::Messages,
+        audience: Audience::User,
+        help: "a rail to a peer does not work any more; the job goes on over the others",
+        elements: &["rank", "rail"],
     },
 ];
 
