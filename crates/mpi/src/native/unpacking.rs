@@ -188,7 +188,6 @@ impl Unpacking {
             runtime.detach(id);
             state.arriving = None;
             state.finished = true;
-            state.wishes.clear();
         }
         is_gone
     }
