@@ -9,6 +9,7 @@
 //! /proc, which the kernel allows to the same user only, at the place that the card tells.
 
 mod card;
+mod ending;
 mod fetch;
 mod segment;
 mod shared_memory;

@@ -30,7 +30,7 @@ pub struct Shm {
     options: Options,
     lookup: Lookup,
     /// By gate; empty where not connected.
-    peers: Vec<Option<Box<Peer>>>,
+    pub(crate) peers: Vec<Option<Box<Peer>>>,
     fetches: VecDeque<Fetch>,
 }
 

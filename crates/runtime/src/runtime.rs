@@ -328,6 +328,20 @@ impl Runtime {
         }
     }
 
+    /// A peer on this machine whose process has ended, if there is one. To be asked seldom.
+    pub fn ended_peer(&self) -> Option<GateId> {
+        self.rails.shm.ended_peer()
+    }
+
+    /// Ends the job, because the process behind `gate` has ended too early.
+    pub fn end_job_without(&self, gate: GateId) -> ! {
+        self.fatal.end(&format!(
+            "rank {} has ended without MPI_Finalize, and the launcher goes on. The job ends, as \
+             others would wait for it in vain",
+            gate.0
+        ))
+    }
+
     /// Takes the time of large messages that are complete.
     fn note_copied(&mut self) {
         let Self { copying, engine, instruments, .. } = self;

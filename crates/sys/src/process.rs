@@ -139,6 +139,22 @@ pub fn state(process: i32) -> Option<&'static str> {
     })
 }
 
+/// Whether a process has ended with all of its threads, be it that its parent has not noticed yet. If
+/// the system does not tell, it has not.
+pub fn has_ended(process: i32) -> bool {
+    // SAFETY: takes plain numbers.
+    let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
+    match crate::check(opened) {
+        Err(error) => error.raw_os_error() == Some(libc::ESRCH),
+        Ok(descriptor) => {
+            // SAFETY: the descriptor was just created and nobody else owns it.
+            let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) };
+            let watched = [(descriptor.as_raw_fd(), Interest::Read)];
+            poll(&watched, Some(Duration::ZERO)).is_ok_and(|ready| ready[0])
+        }
+    }
+}
+
 /// The state of a process and its parent.
 fn stat(process: i32) -> Option<(char, i32)> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -317,6 +333,21 @@ fn call(result: libc::c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_process_is_seen_though_nobody_waited_for_it() {
+        let mut child = Command::new("sleep").arg("30").spawn().unwrap();
+        let process = child.id() as i32;
+        assert!(!has_ended(process) && !has_ended(std::process::id() as i32));
+        kill(process, signal::SIGKILL).unwrap();
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while !has_ended(process) && std::time::Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(has_ended(process));
+        child.wait().unwrap();
+        assert!(has_ended(process));
+    }
 
     #[test]
     fn finds_descendants_of_descendants() {

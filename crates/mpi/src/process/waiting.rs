@@ -1,6 +1,7 @@
 //! Progress, and waiting for it.
 
 use std::rc::Rc;
+use std::sync::PoisonError;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -142,6 +143,32 @@ impl Process {
         let slept = since.elapsed();
         self.instruments.runtime.note_sleep(slept);
         self.instruments.journal.note_sleep(slept);
+        if slept >= SLEEP_MAX {
+            self.look_for_the_ended();
+        }
+    }
+
+    /// Ends the job if a peer has ended without leaving it: some launchers do not see to that. Until
+    /// this process has finalized, none of those that initialized MPI as it did may end.
+    #[cold]
+    fn look_for_the_ended(&self) {
+        if !self.is_initialized() || self.is_finalized() || self.runtime().ended_peer().is_none() {
+            return;
+        }
+        let are_expected = || {
+            let job = &self.started().job;
+            job.lock().unwrap_or_else(PoisonError::into_inner).lacks_processes()
+        };
+        if are_expected() {
+            return;
+        }
+        // Most launchers end the job themselves, and know better what happened.
+        self.lock.without(|| thread::sleep(LAUNCHER_TIME_MAX));
+        if let Some(gate) = self.runtime().ended_peer()
+            && !are_expected()
+        {
+            self.runtime().end_job_without(gate);
+        }
     }
 
     /// Another thread may sleep whose request was completed by this one.
@@ -159,6 +186,9 @@ impl Process {
         }
     }
 }
+
+/// So long a launcher may take to end a job that has lost a process.
+const LAUNCHER_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The longest time between two looks at what nobody rings for.
 const POLL_SLEEP: Duration = Duration::from_micros(100);
