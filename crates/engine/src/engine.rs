@@ -11,7 +11,7 @@ use crate::counters::{Counters, Observer};
 use crate::flow::{ContextSlot, InFlow, OutFlow};
 use crate::gate::{Chunk, Gate, Waiting, eager_cost};
 use crate::matching::{Matching, Selector};
-use crate::model::RailModel;
+use crate::model::{RailFigures, RailModel};
 use crate::numbering::Content as Posted;
 use crate::preferences::Preferences;
 use crate::request::{ANY_SOURCE, ANY_TAG, Outcome, Request, RequestId, Requests, State};
@@ -209,6 +209,15 @@ impl Engine {
     /// What a rail's driver declares.
     pub fn profile(&self, rail: RailId) -> &RailProfile {
         &self.rails[usize::from(rail.0)]
+    }
+
+    /// Lets the model of the rail with this name, if there is one, start anew from these figures.
+    pub fn believe(&mut self, rail: &str, figures: &RailFigures) {
+        for (profile, model) in self.rails.iter().zip(&mut self.models) {
+            if profile.name == rail {
+                *model = RailModel::from_figures(figures.clone());
+            }
+        }
     }
 
     /// What is known of a rail's speed.

@@ -14,6 +14,7 @@ pub mod lock;
 mod rails;
 mod receiver;
 mod runtime;
+pub mod samples;
 pub mod waiting;
 mod wire_up;
 

@@ -18,6 +18,7 @@ use crate::configuration::{self, Configuration};
 use crate::instruments::Instruments;
 use crate::rails::Rails;
 use crate::runtime::{Runtime, cannot_reach, strategy};
+use crate::samples;
 
 /// A process that is part of its job.
 pub struct Started {
@@ -35,6 +36,8 @@ pub struct Started {
     pub nodes: Vec<u32>,
     /// What to sleep on until something arrives.
     pub doorbell: Option<Arc<dyn Doorbell>>,
+    /// What of the figures that were kept of this machine's rails is no use.
+    pub complaint: Option<String>,
 }
 
 /// Why a process cannot become part of its job.
@@ -90,6 +93,7 @@ pub fn start(
     let tcp = tcp.filter(|_| !neighbours.all_near);
     let rails = Rails::new(Loopback::new(own), shm, tcp);
     let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
+    let complaint = samples::follow(&mut engine);
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
     let fatal = Fatal { job: Arc::clone(&job), rank };
     let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
@@ -103,7 +107,7 @@ pub fn start(
     }
     let doorbell = runtime.doorbell()?;
     let Neighbours { crowded, nodes, .. } = neighbours;
-    Ok(Started { runtime, doorbell, job, rank, size, crowded, nodes })
+    Ok(Started { runtime, doorbell, job, rank, size, crowded, nodes, complaint })
 }
 
 /// The rails to other machines, which most jobs turn out not to need.

@@ -41,8 +41,8 @@ impl Process {
             return Ok(Vec::new());
         }
         let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
-        let (configuration, complaints) = self.configured(|read| read.clone());
-        let runtime::Started { runtime, doorbell, job, rank, size, crowded, nodes } =
+        let (configuration, mut complaints) = self.configured(|read| read.clone());
+        let runtime::Started { runtime, doorbell, job, rank, size, crowded, nodes, complaint } =
             runtime::start(configuration, &self.instruments).map_err(other)?;
         let started = Started {
             doorbell,
@@ -60,6 +60,7 @@ impl Process {
         };
         let fresh = self.started.set(started).is_ok();
         debug_assert!(fresh, "checked above");
+        complaints.extend(complaint);
         Ok(complaints)
     }
 

@@ -1,0 +1,194 @@
+//! What `combray sample` has measured of a machine's rails, kept in the user's cache folder.
+//!
+//! One file for each machine, named by its host, as home folders are often shared between them. A
+//! process reads that of its machine when it starts; if there is none, the rails' models start from
+//! what drivers declare.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io, process};
+
+use engine::Engine;
+use engine::model::RailFigures;
+use serde::{Deserialize, Serialize};
+
+/// The version of the file's meaning; others are not understood.
+const VERSION: u32 = 1;
+
+/// No file of ours is longer, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The figures of one machine's rails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Samples {
+    version: u32,
+    /// The name of the machine.
+    pub host: String,
+    /// By the names of the rails, such as `shm` and `tcp:eth0`.
+    pub rails: BTreeMap<String, RailFigures>,
+}
+
+impl Samples {
+    /// Those of a machine of which nothing was measured yet.
+    pub fn none(host: &str) -> Self {
+        Self { version: VERSION, host: host.to_owned(), rails: BTreeMap::new() }
+    }
+
+    /// Those kept in a folder for a machine; none if there are none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is none of ours: a sentence that says so.
+    pub fn read(folder: &Path, host: &str) -> Result<Option<Self>, String> {
+        let path = file_in(folder, host);
+        let length = match fs::metadata(&path) {
+            Ok(metadata) => metadata.len(),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(format!("{} cannot be read: {cause}", path.display())),
+        };
+        let text = match length {
+            0..=FILE_BYTES_MAX => fs::read_to_string(&path),
+            _ => Err(io::Error::other("it is too long")),
+        };
+        let text = text.map_err(|cause| format!("{} cannot be read: {cause}", path.display()))?;
+        let advice = "measure again with combray sample, or remove it";
+        let samples: Self = serde_json::from_str(&text).map_err(|cause| {
+            format!("{} is no file of combray sample ({cause}): {advice}", path.display())
+        })?;
+        let known = samples.version == VERSION && samples.host == host;
+        if !known || !samples.rails.values().all(RailFigures::are_plausible) {
+            let whose = "is of another version or machine, or damaged";
+            return Err(format!("{} {whose}: {advice}", path.display()));
+        }
+        Ok(Some(samples))
+    }
+
+    /// Keeps them in a folder, which is made if it does not exist; readers see the old file or the
+    /// new one. Returns where.
+    ///
+    /// # Errors
+    /// The file cannot be written: a sentence that says so.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, String> {
+        let path = file_in(folder, &self.host);
+        let text = serde_json::to_string_pretty(self).map_err(|cause| cause.to_string())?;
+        let draft = path.with_extension(format!("{}.new", process::id()));
+        let written = fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&draft, text))
+            .and_then(|()| fs::rename(&draft, &path));
+        written.map_err(|cause| format!("{} cannot be written: {cause}", path.display()))?;
+        Ok(path)
+    }
+}
+
+/// The user's cache folder for Combray: `$XDG_CACHE_HOME/combray` or `~/.cache/combray`.
+pub fn folder() -> Option<PathBuf> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(caches.join("combray"))
+}
+
+/// The name of this machine.
+pub fn host() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}
+
+fn file_in(folder: &Path, host: &str) -> PathBuf {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let name: String =
+        host.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
+    folder.join(format!("rails-{name}.json"))
+}
+
+/// Lets the models of an engine's rails start from what was measured of this machine. The sentence
+/// tells of a file that is no use.
+pub(crate) fn follow(engine: &mut Engine) -> Option<String> {
+    let samples = match Samples::read(&folder()?, &host()) {
+        Ok(samples) => samples?,
+        Err(complaint) => return Some(format!("{complaint}; it is ignored")),
+    };
+    for (name, figures) in samples.rails {
+        engine.believe(&name, &figures);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{GateId, RailId, RailProfile};
+    use engine::strategy::Auto;
+
+    use super::*;
+
+    fn figures(bytes_per_us: u64) -> RailFigures {
+        RailFigures {
+            packet_ns: 2000,
+            latency_ns: 9000,
+            gap_ns: 0,
+            bytes_per_us: [bytes_per_us; 5],
+            copied_bytes_per_us: 7000,
+        }
+    }
+
+    /// A folder of its own for a test, gone when it ends.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            Self(env::temp_dir().join(format!("combray-{name}-{}", process::id())))
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_found_again() {
+        let folder = Folder::new("samples-kept");
+        assert_eq!(Samples::read(&folder.0, "one"), Ok(None));
+        let mut samples = Samples::none("one/../two");
+        samples.rails.insert("tcp:eth0".into(), figures(118));
+        let path = samples.write(&folder.0).unwrap();
+        assert!(path.ends_with("rails-one_.._two.json"), "{path:?}");
+        assert_eq!(Samples::read(&folder.0, "one/../two"), Ok(Some(samples)));
+    }
+
+    #[test]
+    fn bad_files_are_told_of() {
+        let folder = Folder::new("samples-bad");
+        let mut samples = Samples::none("one");
+        samples.rails.insert("shm".into(), figures(0));
+        let path = samples.write(&folder.0).unwrap();
+        let read = || Samples::read(&folder.0, "one").unwrap_err();
+        assert!(read().contains("damaged"), "{}", read());
+        for text in ["", "nonsense", "{}", "{\"version\":2,\"host\":\"one\",\"rails\":{}}"] {
+            fs::write(&path, text).unwrap();
+            assert!(read().contains("combray sample"), "{}", read());
+        }
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(read().contains("cannot be read"), "{}", read());
+    }
+
+    #[test]
+    fn an_engine_believes_figures_of_rails_that_it_has() {
+        let profile = RailProfile {
+            name: "tcp:eth0".into(),
+            packet_bytes_max: 4096,
+            eager_bytes_max: 1024,
+            fetch_segment_bytes_min: 0,
+            latency_ns: 1,
+            bandwidth_bytes_per_us: 1,
+            packet_ns: 1,
+            bulk: true,
+        };
+        let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Auto));
+        engine.believe("tcp:eth1", &figures(500));
+        assert_eq!(engine.model(RailId(0)).figures().bytes_per_us[0], 1);
+        engine.believe("tcp:eth0", &figures(500));
+        assert_eq!(engine.model(RailId(0)).figures(), &figures(500));
+    }
+}
