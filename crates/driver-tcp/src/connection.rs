@@ -1,5 +1,6 @@
 //! One connection that stands: frames out, frames in.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -32,6 +33,8 @@ pub(crate) struct Connection {
     /// where it belongs has to be copied.
     amid_parts: bool,
     written: u64,
+    /// Whether bytes of parts may not have reached the peer's machine.
+    parts_underway: Cell<bool>,
 }
 
 enum Outgoing {
@@ -102,6 +105,7 @@ impl Connection {
             arriving: None,
             amid_parts: false,
             written: 0,
+            parts_underway: Cell::new(false),
         }
     }
 
@@ -115,16 +119,25 @@ impl Connection {
         !self.outgoing.is_empty()
     }
 
-    /// Bytes that were posted and have not reached the peer's machine.
+    /// Bytes of parts that were posted and have not reached the peer's machine, with what is among
+    /// them. Packets alone are through before it would be worth asking the system.
     pub(crate) fn backlog(&self) -> u64 {
+        if !self.parts_underway.get() {
+            return 0;
+        }
         let waiting: usize = self.outgoing.iter().map(Outgoing::left).sum();
-        waiting as u64 + sys::socket::unacknowledged(self.stream.as_fd()).unwrap_or(0)
+        let backlog = waiting as u64 + self.unacknowledged();
+        self.parts_underway.set(backlog > 0);
+        backlog
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        sys::socket::unacknowledged(self.stream.as_fd()).unwrap_or(0)
     }
 
     /// Bytes that have reached the peer's machine.
     fn carried(&self) -> u64 {
-        let underway = sys::socket::unacknowledged(self.stream.as_fd()).unwrap_or(0);
-        self.written.saturating_sub(underway)
+        self.written.saturating_sub(self.unacknowledged())
     }
 
     /// Writes a frame as far as there is room, and keeps the rest.
@@ -142,6 +155,7 @@ impl Connection {
     /// Begins to write a part.
     pub(crate) fn post_part(&mut self, part: Part, written: &mut Written) -> io::Result<()> {
         self.posted = true;
+        self.parts_underway.set(true);
         let head = frame::part_head(&part.label, part.length);
         let (since, carried_before) = (Instant::now(), self.carried());
         let part = OutgoingPart { head, part, done: 0, since, carried_before };

@@ -91,8 +91,11 @@ const LOOK_PERIOD: Duration = Duration::from_millis(250);
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 const RETRANSMISSIONS_MAX: u8 = 3;
 
-/// With one connection, the other sockets are looked at once in so many polls.
-const POLLS_PER_LOOK: u32 = 32;
+/// The connection from which something came last is read in each poll, the others are looked at once
+/// in so many, ...
+const POLLS_PER_LOOK: u32 = 4;
+/// ... and if it is the only one, whether there is another once in so many.
+const POLLS_PER_LOOK_ALONE: u32 = 32;
 
 /// What a socket may hold that is not on its way, where several rails share the work, in bytes: what
 /// waits in a socket is bound to its rail.
@@ -653,8 +656,8 @@ impl Driver for Tcp {
             active |= self.receive(hot, sink);
         }
         self.polls = self.polls.wrapping_add(1);
-        let calm = self.connections <= 1 && self.unsettled == 0 && self.stuck == 0;
-        let period = if calm && self.hot.is_some() { POLLS_PER_LOOK } else { 2 };
+        let alone = self.connections <= 1 && self.unsettled == 0;
+        let period = if alone { POLLS_PER_LOOK_ALONE } else { POLLS_PER_LOOK };
         if self.stuck > 0 || self.hot.is_none() || self.polls.is_multiple_of(period) {
             active |= self.run_events(sink);
         }
