@@ -78,13 +78,16 @@ const PACKET_COST: usize = 32 << 10;
 
 impl Numbered {
     /// The next number, and up to which number everything is here, which the packet shall tell.
-    pub(crate) fn next(&mut self) -> (u32, u32) {
-        self.received.untold = 0;
+    pub(crate) fn next(&self) -> (u32, u32) {
         (self.sent.next, self.received.below)
     }
 
     /// Keeps what was posted under the next number.
     pub(crate) fn retain(&mut self, rail: RailId, content: Content) {
+        if let Content::Packet(_) = content {
+            // Packets tell what is here.
+            self.received.untold = 0;
+        }
         self.sent.retained.push_back(Retained { rail, content });
         self.sent.next = self.sent.next.wrapping_add(1);
     }

@@ -6,7 +6,7 @@ use wire::{Envelope, FlowLabel, PartLabel, Record};
 
 use crate::engine::{Context, Engine, Send};
 use crate::gate::{Chunk, RAILS_MAX, Waiting, eager_cost};
-use crate::numbering::{Content, SentPart};
+use crate::numbering::{Content, Numbered, SentPart};
 use crate::outbox::Outbox;
 use crate::preferences::plan_by_preferences;
 use crate::request::{Request, RequestId, State};
@@ -43,6 +43,8 @@ pub struct Part {
 /// The packet of a short message that passes by the outbox.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortPacket<'a> {
+    /// Its number, and up to which number everything is here, where packets are numbered.
+    number: Option<(u32, u32)>,
     flow: u32,
     sequence: u32,
     tag: i32,
@@ -54,12 +56,18 @@ impl ShortPacket<'_> {
     /// Its length in bytes.
     #[inline]
     pub fn packet_len(&self) -> usize {
-        wire::padded(wire::MESSAGE_HEADER_BYTES, self.length)
+        let number = self.number.map_or(0, |_| wire::NUMBER_BYTES);
+        number + wire::padded(wire::MESSAGE_HEADER_BYTES, self.length)
     }
 
     /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
     #[inline]
     pub fn write(&self, out: &mut [u8]) {
+        let mut out = out;
+        if let Some((number, received)) = self.number {
+            let header = Record::Number { number, received }.emit(out);
+            out = &mut out[header..];
+        }
         let (header, payload) = out.split_at_mut(wire::MESSAGE_HEADER_BYTES);
         wire::message_header(header, self.flow, self.tag, self.sequence, self.length);
         self.buffer.read(0, &mut payload[..self.length]);
@@ -108,7 +116,6 @@ impl Engine {
         let context = &mut self.contexts[send.context.0];
         let Some(flow) = context.out_flows.get_mut(send.peer as usize) else { return false };
         let free = gate.outbox.is_empty()
-            && gate.numbered.is_none()
             && length <= gate.eager_bytes_max
             && eager_cost(length) <= gate.credit
             && flow.number != NONE
@@ -116,10 +123,18 @@ impl Engine {
         if !free {
             return false;
         }
-        let [rail] = gate.rails[..] else { return false };
         let Send { tag, ref buffer, .. } = *send;
-        let (flow_number, sequence) = (flow.number, flow.sequence);
-        let posted = post(rail, ShortPacket { flow: flow_number, sequence, tag, length, buffer });
+        let (sequence, number) = (flow.sequence, None);
+        let packet = ShortPacket { number, flow: flow.number, sequence, tag, length, buffer };
+        let posted = match (&gate.rails[..], &mut gate.numbered) {
+            (&[rail], None) => post(rail, packet),
+            (rails, Some(numbered)) if self.preferring == 0 && !numbered.has_again() => {
+                let latency = |rail: &&RailId| self.models[usize::from(rail.0)].latency_ns();
+                let Some(&rail) = rails.iter().min_by_key(latency) else { return false };
+                post_numbered(numbered, rail, packet, post)
+            }
+            _ => false,
+        };
         if posted {
             self.counters.short_cuts.add(1);
             flow.take_sequence();
@@ -477,6 +492,23 @@ impl Engine {
         let runs = u32::try_from(exposed_runs.len()).ok()?;
         Some(RemoteMemory { runs, address: exposed_runs.as_ptr().addr() as u64 })
     }
+}
+
+/// Posts a short packet under the next number, and keeps a copy until it has arrived.
+fn post_numbered(
+    numbered: &mut Numbered,
+    rail: RailId,
+    packet: ShortPacket<'_>,
+    post: impl FnOnce(RailId, ShortPacket<'_>) -> bool,
+) -> bool {
+    let packet = ShortPacket { number: Some(numbered.next()), ..packet };
+    let posted = post(rail, packet);
+    if posted {
+        let mut copy = vec![0; packet.packet_len()];
+        packet.write(&mut copy);
+        numbered.retain(rail, Content::Packet(copy.into()));
+    }
+    posted
 }
 
 pub(crate) fn envelope(contexts: &Slab<Context>, request: &Request) -> Envelope {
