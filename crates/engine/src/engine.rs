@@ -102,6 +102,8 @@ pub struct Engine {
     /// What came for contexts that are not open here yet.
     pub(crate) orphans: HashMap<ContextId, Vec<Orphan>>,
     pub(crate) fetches: VecDeque<Fetch>,
+    /// How many chunks and fetches there were so far.
+    pub(crate) submitted: u64,
     /// Gates whose outbox is not empty, in the order in which they got something.
     pub(crate) gates_with_work: VecDeque<GateId>,
     pub(crate) strategy: Box<dyn Strategy>,
@@ -152,6 +154,7 @@ impl Engine {
             in_flows: Slab::new(),
             orphans: HashMap::new(),
             fetches: VecDeque::new(),
+            submitted: 0,
             gates_with_work: VecDeque::new(),
             strategy,
             plan: Plan::default(),
@@ -431,6 +434,12 @@ impl Engine {
         self.fetches.pop_front()
     }
 
+    /// How many chunks and fetches there were so far; says whether a call made any.
+    #[inline]
+    pub fn submitted(&self) -> u64 {
+        self.submitted
+    }
+
     /// Whether anything waits for a rail: packets or fetches.
     #[inline]
     pub fn has_work(&self) -> bool {
@@ -521,6 +530,7 @@ impl Engine {
 
     #[inline]
     pub(crate) fn push_chunk(&mut self, gate: GateId, chunk: Chunk) {
+        self.submitted += 1;
         self.gates[gate.0 as usize].outbox.push_back(Waiting::new(chunk));
         self.counters.outbox.rise(1);
         self.list(gate);

@@ -393,6 +393,7 @@ impl Engine {
             }
             Some(memory) if fetches => {
                 let (into, request) = (receive.buffer.clone(), self.requests.id(index));
+                self.submitted += 1;
                 self.fetches.push_back(Fetch { gate, memory, length, into, request });
             }
             _ => {

@@ -9,6 +9,7 @@
 
 pub mod configuration;
 mod copying;
+mod gathering;
 pub mod instruments;
 pub mod lock;
 mod rails;

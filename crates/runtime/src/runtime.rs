@@ -14,6 +14,7 @@ use memory::Buffer;
 
 use crate::configuration::Configuration;
 use crate::copying::{Choice, Mechanism};
+use crate::gathering::{Advice, Gathering};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{Kind, number_of};
 use crate::rails::{LOOPBACK, Rails, SHM, TCP};
@@ -26,6 +27,7 @@ pub struct Runtime {
     engine: Engine,
     rails: Rails,
     heard: Heard,
+    gathering: Gathering,
     copying: Choice,
     fatal: Fatal,
     instruments: Instruments,
@@ -50,9 +52,18 @@ impl Runtime {
         fatal: Fatal,
         instruments: Instruments,
     ) -> Self {
-        let (heard, copying) = (Heard::default(), Choice::default());
-        let mut runtime =
-            Self { own, engine, rails, heard, copying, fatal, instruments, warned: false };
+        let (heard, gathering, copying) = Default::default();
+        let mut runtime = Self {
+            own,
+            engine,
+            rails,
+            heard,
+            gathering,
+            copying,
+            fatal,
+            instruments,
+            warned: false,
+        };
         runtime.engine.connect(own, &[LOOPBACK], true);
         runtime
     }
@@ -73,6 +84,9 @@ impl Runtime {
     /// Sends a message. `None`: it is sent, and the buffer free.
     #[inline]
     pub fn send(&mut self, send: SendCommand) -> Option<RequestId> {
+        if self.rails.tcp.is_some() && self.waits_for_more(send.gate) {
+            return Some(self.submit(send));
+        }
         let (gate, rails) = (send.gate, &mut self.rails);
         let sent = self.engine.send_short(&send, |rail, packet| {
             rails.push(gate, rail, packet.packet_len(), |out| packet.write(out))
@@ -81,6 +95,21 @@ impl Runtime {
             return None;
         }
         Some(self.submit(send))
+    }
+
+    /// Whether a message to a peer on another machine is likely to be followed by more.
+    fn waits_for_more(&mut self, gate: GateId) -> bool {
+        if !self.engine.is_connected(gate) || self.engine.rails_of(gate)[0] < TCP {
+            return false;
+        }
+        match self.gathering.note(gate) {
+            Advice::Go => false,
+            Advice::Wait => true,
+            Advice::End => {
+                self.progress();
+                false
+            }
+        }
     }
 
     /// Submits a message to the outbox, which is flushed as far as the rails have room.
@@ -106,9 +135,10 @@ impl Runtime {
     /// Posts a receive.
     #[inline]
     pub fn receive(&mut self, receive: Receive) -> RequestId {
+        let before = self.engine.submitted();
         let request = self.engine.receive(receive);
         // A message that was here already may have to be fetched or acknowledged.
-        if self.engine.has_work() {
+        if self.engine.submitted() != before {
             self.follow_up();
         }
         request
@@ -195,6 +225,7 @@ impl Runtime {
     /// anything to do.
     #[inline]
     pub fn progress(&mut self) -> bool {
+        self.gathering.end();
         let mut active = self.rails.poll(&mut self.heard, &mut self.engine, &self.fatal);
         if active || self.engine.has_work() {
             active |= self.follow_up();
@@ -248,6 +279,9 @@ impl Runtime {
     fn flush_gate(&mut self, gate: GateId) -> bool {
         let mut any = false;
         let mut index = 0;
+        if self.gathering.holds(gate) && self.engine.waiting(gate) < GATHERED_MAX {
+            return false;
+        }
         while let Some(&rail) = self.engine.rails_of(gate).get(index) {
             while self.flush_one(gate, rail) {
                 any = true;

@@ -1,0 +1,124 @@
+//! Whether the first of several messages shall wait for the others.
+//!
+//! A rail between machines takes one packet between two looks at it, so that what is sent meanwhile
+//! gathers; but the first message finds it idle, leaves alone, and costs as much as all others
+//! together. A program that sends several messages to a peer before it waits does so again and
+//! again. So the bursts are watched, as a processor watches branches: after a few in a row, the
+//! first message of the next waits too. It waits until the program looks for anything to happen, or
+//! until it sends something later; one burst that is none, and no message waits for a while.
+
+use std::time::{Duration, Instant};
+
+use base::GateId;
+
+/// So many bursts in a row make the next one expected.
+const STREAK: u8 = 3;
+
+/// What comes later than this after the first message is not of its burst.
+const BURST_MAX: Duration = Duration::from_micros(20);
+
+/// The clock is read for the second message, and then for one in so many.
+const MESSAGES_PER_LOOK: u32 = 8;
+
+/// What is known of the bursts to each gate.
+#[derive(Debug, Default)]
+pub(crate) struct Gathering {
+    bursts: Vec<Burst>,
+    /// The gates to which something was sent since the program last looked.
+    open: Vec<GateId>,
+    since: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Burst {
+    messages: u32,
+    /// How many bursts there were in a row, up to [`STREAK`].
+    streak: u8,
+}
+
+/// What to do with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advice {
+    /// It goes, if the rail has room.
+    Go,
+    /// Others will follow: it waits.
+    Wait,
+    /// The burst has lasted long: all that waits goes.
+    End,
+}
+
+impl Gathering {
+    /// A message to `gate` is sent.
+    #[inline]
+    pub(crate) fn note(&mut self, gate: GateId) -> Advice {
+        let index = gate.0 as usize;
+        if self.bursts.len() <= index {
+            self.bursts.resize(index + 1, Burst::default());
+        }
+        let burst = &mut self.bursts[index];
+        burst.messages += 1;
+        if burst.messages == 1 {
+            self.open.push(gate);
+            self.since.get_or_insert_with(Instant::now);
+        } else if (burst.messages == 2 || burst.messages.is_multiple_of(MESSAGES_PER_LOOK))
+            && self.since.is_some_and(|since| since.elapsed() > BURST_MAX)
+        {
+            return Advice::End;
+        }
+        if burst.streak == STREAK { Advice::Wait } else { Advice::Go }
+    }
+
+    /// Whether what waits for `gate` waits for more.
+    #[inline]
+    pub(crate) fn holds(&self, gate: GateId) -> bool {
+        self.bursts
+            .get(gate.0 as usize)
+            .is_some_and(|burst| burst.messages > 0 && burst.streak == STREAK)
+    }
+
+    /// The program looks for anything to happen: all bursts are over.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        for gate in self.open.drain(..) {
+            let burst = &mut self.bursts[gate.0 as usize];
+            burst.streak = if burst.messages > 1 { STREAK.min(burst.streak + 1) } else { 0 };
+            burst.messages = 0;
+        }
+        self.since = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GATE: GateId = GateId(3);
+
+    fn burst(gathering: &mut Gathering, messages: u32) -> Vec<Advice> {
+        let advice = (0..messages).map(|_| gathering.note(GATE)).collect();
+        gathering.end();
+        advice
+    }
+
+    #[test]
+    fn bursts_in_a_row_make_the_next_wait() {
+        let mut gathering = Gathering::default();
+        for _ in 0..3 {
+            assert_eq!(burst(&mut gathering, 2)[0], Advice::Go);
+        }
+        assert_eq!(burst(&mut gathering, 1), [Advice::Wait]);
+        assert_eq!(burst(&mut gathering, 2)[0], Advice::Go, "one alone was enough");
+    }
+
+    #[test]
+    fn what_comes_late_ends_the_burst() {
+        let mut gathering = Gathering::default();
+        gathering.note(GATE);
+        std::thread::sleep(BURST_MAX * 2);
+        assert_eq!(gathering.note(GATE), Advice::End);
+        assert!(!gathering.holds(GATE));
+    }
+}
