@@ -95,6 +95,42 @@ def failures_elsewhere_end_the_job(runner):
         ends(job(runner, "box1,box9", program, "hello"), "box9 cannot be reached", "no host box9")
 
 
+class OnHosts:
+    """The runner with a launcher that gives two hosts their processes in turn."""
+
+    def __init__(self, runner):
+        self.build = runner.build
+        self.mpiexec = [*runner.mpiexec, "--hosts", "box1:8,box2:8", "--map-by", "node",
+                        "--launch-agent", str(RSH)]
+
+
+def all_is_as_on_one_machine(runner):
+    """What the scenarios of one machine see from outside."""
+    with hosts(runner, 2):
+        for scenario in (
+            launching.hello,
+            launching.killed_process_ends_the_job,
+            launching.crashed_process_ends_the_job,
+            launching.exit_without_finalize_ends_the_job,
+            launching.quiet_exit_without_finalize_ends_the_job,
+            launching.abort_gives_its_code,
+            launching.errors_are_fatal,
+            launching.errors_abort_ends_its_group,
+            launching.initial_error_handler,
+            launching.calls_at_the_wrong_time_are_told,
+            launching.input_goes_to_rank_0,
+            launching.lines_stay_whole,
+            launching.output_is_tagged,
+            launching.timeout_ends_the_job,
+            launching.several_programs,
+            launching.missing_program_is_told,
+        ):
+            try:
+                scenario(OnHosts(runner))
+            except AssertionError as problem:
+                raise AssertionError(f"{scenario.__name__}: {problem}") from None
+
+
 def many_processes_on_four_hosts(runner):
     """40 processes, each with a megabyte of output in numbered lines."""
     with hosts(runner, 4):
@@ -239,6 +275,7 @@ def over_real_ssh(runner):
 
 SCENARIOS = [
     ranks_run_on_their_hosts,
+    all_is_as_on_one_machine,
     failures_elsewhere_end_the_job,
     many_processes_on_four_hosts,
     killed_launcher_leaves_nothing,
