@@ -64,7 +64,9 @@ struct Started {
     job: Arc<Mutex<Job>>,
     rank: u32,
     size: u32,
+    /// Processes outnumber their cores on this machine; or on any, which all processes agree in.
     crowded: bool,
+    crowded_somewhere: bool,
     /// How often a wait looks before it takes to patience.
     looks: u32,
     contexts: Rc<Contexts>,
@@ -187,7 +189,7 @@ impl Process {
     /// there for.
     pub(crate) fn everybody(&self) -> &Rc<Communicator> {
         let started = self.started();
-        let create = || self.create_everybody(started.size, started.crowded);
+        let create = || self.create_everybody(started.size, started.crowded_somewhere);
         started.everybody.get_or_init(create)
     }
 

@@ -30,8 +30,11 @@ pub struct Started {
     pub rank: u32,
     /// How many processes the job has.
     pub size: u32,
-    /// Whether processes outnumber the cores that they may use.
+    /// Whether processes outnumber the cores that they may use on this machine.
     pub crowded: bool,
+    /// Whether they do on any machine: all processes say the same, so that what they have to agree
+    /// in may depend on it.
+    pub crowded_somewhere: bool,
     /// By rank: the lowest rank of those on the same machine.
     pub nodes: Vec<u32>,
     /// What to sleep on until something arrives.
@@ -106,8 +109,8 @@ pub fn start(
         locked(&job).barrier()?;
     }
     let doorbell = runtime.doorbell()?;
-    let Neighbours { crowded, nodes, .. } = neighbours;
-    Ok(Started { runtime, doorbell, job, rank, size, crowded, nodes, complaint })
+    let Neighbours { crowded, crowded_somewhere, nodes, .. } = neighbours;
+    Ok(Started { runtime, doorbell, job, rank, size, crowded, crowded_somewhere, nodes, complaint })
 }
 
 /// The rails to other machines, which most jobs turn out not to need.
@@ -175,6 +178,8 @@ struct Neighbours {
     all_near: bool,
     /// Whether those of this machine have fewer cores than they are.
     crowded: bool,
+    /// Whether those of any machine have; the same for all processes.
+    crowded_somewhere: bool,
 }
 
 /// Tells the others where this process is and which cores it may use, and learns the same of them.
@@ -183,9 +188,13 @@ fn publish(job: &Mutex<Job>, shm: &Shm, tcp: Option<&Tcp>) -> Result<Neighbours,
     let mut job = locked(job);
     let size = job.size();
     let Some(tcp) = tcp else {
-        return Ok(Neighbours { nodes: vec![0; size as usize], all_near: true, crowded: false });
+        let nodes = vec![0; size as usize];
+        let (crowded, crowded_somewhere) = (false, false);
+        return Ok(Neighbours { nodes, all_near: true, crowded, crowded_somewhere });
     };
-    let own = format!("{} {}", core_mask(&allowed), driver_shm::host()).replace(' ', "@");
+    // A limit on time is told where there are more cores.
+    let cores = format!("{}:{}", core_mask(&allowed), cores::usable().min(allowed.len()));
+    let own = format!("{cores} {}", driver_shm::host()).replace(' ', "@");
     job.put(CARD_KEY, &shm.card().to_string())?;
     job.put(NETWORK_KEY, &tcp.card().to_string())?;
     job.put(PLACE_KEY, &own)?;
@@ -196,36 +205,64 @@ fn publish(job: &Mutex<Job>, shm: &Shm, tcp: Option<&Tcp>) -> Result<Neighbours,
     if size > CARDS_READ_MAX
         && let Some(mapping) = job.process_mapping()?
     {
-        return Ok(neighbours_by_mapping(&mapping, job.rank()));
+        // All read of the same process, in order to come to the same end.
+        let cores = cores_of(&job.get(0, PLACE_KEY)?).1;
+        return Ok(neighbours_by_mapping(&mapping, job.rank(), cores));
     }
     let mut places = Vec::new();
     for other in 0..size {
         places.push(job.get(other, PLACE_KEY)?);
     }
-    let host = |place: &str| place.split_once('@').map(|(_, host)| host.to_owned());
-    let hosts: Vec<_> = places.iter().map(|place| host(place)).collect();
-    let first = |host: &Option<String>| hosts.iter().position(|other| other == host);
-    let nodes: Vec<u32> = hosts.iter().map(|host| first(host).unwrap_or(0) as u32).collect();
-    let node = nodes[job.rank() as usize];
-    let near: Vec<_> = (0..places.len()).filter(|&other| nodes[other] == node).collect();
-    let mask = |&other: &usize| {
-        let digits = places[other].split('@').next().unwrap_or_default();
-        u128::from_str_radix(digits, 16).unwrap_or(u128::MAX)
-    };
-    let all = near.iter().map(mask).fold(0, |all, mask| all | mask);
-    let limited = cores::usable() < allowed.len();
-    let cores = if limited { cores::usable() } else { all.count_ones() as usize };
-    Ok(Neighbours { all_near: near.len() == places.len(), crowded: near.len() > cores, nodes })
+    Ok(neighbours(&places, job.rank()))
 }
 
-/// The same for large jobs, from what the launcher tells.
-fn neighbours_by_mapping(mapping: &[u32], rank: u32) -> Neighbours {
+/// What follows from where all processes run.
+fn neighbours(places: &[String], rank: u32) -> Neighbours {
+    let host = |place: &String| place.split_once('@').map(|(_, host)| host.to_owned());
+    let hosts: Vec<_> = places.iter().map(host).collect();
+    let first = |host: &Option<String>| hosts.iter().position(|other| other == host);
+    let nodes: Vec<u32> = hosts.iter().map(|host| first(host).unwrap_or(0) as u32).collect();
+    let is_crowded = |node: u32| {
+        let near = nodes.iter().zip(places).filter(|(other, _)| **other == node);
+        let cores: Vec<(u128, usize)> = near.map(|(_, place)| cores_of(place)).collect();
+        let all = cores.iter().fold(0, |all, (mask, _)| all | mask).count_ones() as usize;
+        let is_limited = |(mask, usable): &&(u128, usize)| *usable < mask.count_ones() as usize;
+        let limit = cores.iter().filter(is_limited).map(|(_, usable)| *usable).min();
+        cores.len() > limit.unwrap_or(all)
+    };
+    let own = nodes[rank as usize];
+    let mut distinct = nodes.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    Neighbours {
+        all_near: distinct.len() == 1,
+        crowded: is_crowded(own),
+        crowded_somewhere: distinct.into_iter().any(is_crowded),
+        nodes,
+    }
+}
+
+/// The same for large jobs, from what the launcher tells; each machine is taken to have `cores`.
+fn neighbours_by_mapping(mapping: &[u32], rank: u32, cores: usize) -> Neighbours {
     let first = |node: &u32| mapping.iter().position(|other| other == node).unwrap_or(0) as u32;
     let nodes: Vec<u32> = mapping.iter().map(first).collect();
-    let node = nodes[rank as usize];
-    let near = nodes.iter().filter(|&&other| other == node).count();
-    let (all_near, crowded) = (near == nodes.len(), near > cores::usable());
-    Neighbours { nodes, all_near, crowded }
+    let mut members = vec![0; nodes.len()];
+    nodes.iter().for_each(|&node| members[node as usize] += 1);
+    let near = members[nodes[rank as usize] as usize];
+    Neighbours {
+        all_near: near == nodes.len(),
+        crowded: near > cores::usable(),
+        crowded_somewhere: members.iter().any(|&members| members > cores),
+        nodes,
+    }
+}
+
+/// The cores on which a process may run, and how many it can use at once.
+fn cores_of(place: &str) -> (u128, usize) {
+    let cores = place.split('@').next().unwrap_or_default();
+    let (mask, usable) = cores.split_once(':').unwrap_or((cores, ""));
+    let mask = u128::from_str_radix(mask, 16).unwrap_or(u128::MAX);
+    (mask, usable.parse().unwrap_or(mask.count_ones() as usize))
 }
 
 /// Cores as a set of bits; those past 127 stand in the last.
@@ -256,5 +293,35 @@ impl Fatal {
         eprint!("{line}");
         locked(&self.job).abort(1);
         process::exit(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_agree_whether_it_is_crowded_somewhere() {
+        // Three processes on the two cores of one machine, one on those of another.
+        let places = ["3:2@a", "3:2@b", "3:2@a", "3:2@a"].map(str::to_owned);
+        for rank in 0..4 {
+            let neighbours = neighbours(&places, rank);
+            assert_eq!(neighbours.nodes, [0, 1, 0, 0]);
+            assert!(neighbours.crowded_somewhere && !neighbours.all_near);
+            assert_eq!(neighbours.crowded, rank != 1);
+            let mapped = neighbours_by_mapping(&[5, 9, 5, 5], rank, 2);
+            assert_eq!(mapped.nodes, [0, 1, 0, 0]);
+            assert!(mapped.crowded_somewhere && !mapped.all_near);
+        }
+    }
+
+    #[test]
+    fn cores_count_together_unless_time_is_limited() {
+        let crowded = |places: [&str; 2]| neighbours(&places.map(str::to_owned), 0).crowded;
+        assert!(crowded(["1:1@a@b", "1:1@a@b"]));
+        assert!(!crowded(["1:1@a@b", "2:1@a@b"]));
+        assert!(!crowded(["1:1@a@b", "1:1@a@c"]));
+        assert!(crowded(["f:1@a", "f:1@a"]));
+        assert!(!crowded(["f:4@a", "f:4@a"]));
     }
 }

@@ -29,7 +29,7 @@ impl Process {
         self.raise_level(level);
         self.world_level.set(level);
         let started = self.started();
-        started.world.get_or_init(|| self.create_world(started.size, started.crowded));
+        started.world.get_or_init(|| self.create_world(started.size, started.crowded_somewhere));
         started.alone.get_or_init(|| self.create_alone());
         Ok(complaints)
     }
@@ -42,8 +42,10 @@ impl Process {
         }
         let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
         let (configuration, mut complaints) = self.configured(|read| read.clone());
-        let runtime::Started { runtime, doorbell, job, rank, size, crowded, nodes, complaint } =
-            runtime::start(configuration, &self.instruments).map_err(other)?;
+        let started = runtime::start(configuration, &self.instruments).map_err(other)?;
+        let runtime::Started { runtime, doorbell, job, rank, size, crowded, nodes, .. } = started;
+        let complaint = started.complaint;
+        let crowded_somewhere = started.crowded_somewhere;
         let started = Started {
             doorbell,
             nodes,
@@ -52,6 +54,7 @@ impl Process {
             rank,
             size,
             crowded,
+            crowded_somewhere,
             looks: if crowded { 2 } else { LOOKS },
             contexts: Rc::new(Contexts::new(rank)),
             world: OnceCell::new(),
