@@ -347,8 +347,7 @@ impl OutgoingPart {
         let (offset, left) = (self.part.offset + done, self.part.length - done);
         let count = if self.part.buffer.is_worth_lending() {
             let write = |slices: &[io::IoSlice<'_>]| {
-                let mut stream = stream;
-                outcome(stream.write_vectored(slices), false)
+                outcome(sys::socket::send(stream.as_fd(), slices), false)
             };
             self.part.buffer.lend(head, offset, left, write)?
         } else {

@@ -1,10 +1,29 @@
-//! What TCP connections tell of themselves.
+//! Sending without signals, and what TCP connections tell of themselves.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use crate::check;
+
+/// Writes these bytes, in their order, as far as there is room; returns how many. Where nobody reads
+/// any more this is an error, without the signal (SIGPIPE) that would end a program that does not
+/// expect it.
+///
+/// # Errors
+/// The system's; `ENOTSOCK` where the descriptor is no socket.
+pub fn send(socket: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    // SAFETY: all fields of the structure are integers and pointers, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = slices.as_ptr().cast::<libc::iovec>().cast_mut();
+    message.msg_iovlen = slices.len().min(SLICES_MAX) as _;
+    // SAFETY: an IoSlice has the form of an iovec, and the kernel only reads what they describe.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
+    check(sent as libc::c_long).map(|sent| sent as usize)
+}
+
+/// The system takes no more at once (IOV_MAX).
+const SLICES_MAX: usize = 1024;
 
 /// Bytes that were written to a connection and that the peer's machine has not acknowledged.
 ///
@@ -62,6 +81,18 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsFd;
+
+    #[test]
+    fn what_is_sent_arrives_in_order_until_nobody_reads() {
+        let (one, mut other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let slices = [&b"gathered "[..], b"", b"bytes"].map(IoSlice::new);
+        assert_eq!(send(one.as_fd(), &slices).unwrap(), 14);
+        let mut got = [0; 14];
+        other.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"gathered bytes");
+        drop(other);
+        assert_eq!(send(one.as_fd(), &slices).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
 
     #[test]
     fn a_connection_tells_what_is_underway() {

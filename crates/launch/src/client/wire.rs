@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 
 use super::JoinError;
 
@@ -10,6 +12,7 @@ use super::JoinError;
 pub(super) struct Wire {
     reader: BufReader<File>,
     writer: File,
+    is_socket: bool,
 }
 
 /// The words of an answer.
@@ -30,8 +33,10 @@ pub(super) enum Version {
 impl Wire {
     /// Talks to the launcher at the other end of `stream`.
     pub(super) fn new(stream: File) -> Result<Self, JoinError> {
-        let writer = stream.try_clone().map_err(|cause| JoinError::gone(&cause.to_string()))?;
-        Ok(Self { reader: BufReader::new(stream), writer })
+        let gone = |cause: io::Error| JoinError::gone(&cause.to_string());
+        let writer = stream.try_clone().map_err(gone)?;
+        let is_socket = stream.metadata().map_err(gone)?.file_type().is_socket();
+        Ok(Self { reader: BufReader::new(stream), writer, is_socket })
     }
 
     /// Tells which launcher this process belongs to, where all share one address; returns rank and
@@ -72,7 +77,21 @@ impl Wire {
     }
 
     pub(super) fn say(&mut self, bytes: &[u8]) -> Result<(), JoinError> {
-        self.writer.write_all(bytes).map_err(|cause| JoinError::gone(&cause.to_string()))
+        let said = if self.is_socket { self.send(bytes) } else { self.writer.write_all(bytes) };
+        said.map_err(|cause| JoinError::gone(&cause.to_string()))
+    }
+
+    /// A program that loses its launcher shall hear of it, and not be ended by a signal.
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match sys::socket::send(self.writer.as_fd(), &[IoSlice::new(rest)]) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Hears a line of PMI-1, which must be `expected`.
