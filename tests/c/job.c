@@ -74,6 +74,27 @@ static void report_error(void) {
     printf("rank %d got %s\n", check_rank, class == MPI_ERR_RANK ? "MPI_ERR_RANK" : "nonsense");
 }
 
+// A session that begins when the world has ended, in which everybody talks to everybody.
+static int session_after(void) {
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm;
+    int *ranks = calloc(check_size, sizeof *ranks);
+    MPI_Finalize();
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "after", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    MPI_Alltoall((int[64]){0}, 1, MPI_INT, ranks, 1, MPI_INT, comm);
+    MPI_Allgather(&check_rank, 1, MPI_INT, ranks, 1, MPI_INT, comm);
+    int right = ranks[check_size - 1] == check_size - 1;
+    free(ranks);
+    MPI_Barrier(comm);
+    MPI_Comm_free(&comm);
+    MPI_Group_free(&group);
+    MPI_Session_finalize(&session);
+    return !right;
+}
+
 // What one process does to itself while the others wait for it.
 static int end_badly(const char *what) {
     if (check_rank != check_size - 1) {
@@ -116,6 +137,8 @@ int main(int argc, char **argv) {
         copy_input();
     } else if (is(what, "traffic")) {
         traffic();
+    } else if (is(what, "session_after")) {
+        return session_after();
     } else if (is(what, "wait")) {
         printf("waiting %d\n", (int)getpid());
         fflush(stdout);

@@ -94,6 +94,12 @@ def messages_arrive(runner, manager):
     assert code == 0, f"exit code {code}\n{output}"
 
 
+def a_session_may_follow_the_world(runner, manager):
+    """Peers that were not needed before are found, though leave of the manager is taken."""
+    code, output, _ = run([*manager(runner), "-n", "5", program(runner), "session_after"])
+    assert code == 0, f"exit code {code}\n{output}"
+
+
 def nobody_survives(runner, manager):
     """However one process ends, the others, which wait for it, end too."""
     for how in ("abort", "kill", "exit3", "exit0"):
@@ -170,6 +176,8 @@ MANAGERS = {
 SCENARIOS = [
     *(played_under(play, name, manager) for name, manager in MANAGERS.items()
       for play in (programs_find_each_other, messages_arrive, nobody_survives)),
+    *(played_under(a_session_may_follow_the_world, name, manager)
+      for name, manager in MANAGERS.items() if not name.endswith("_on_hosts")),
     slurm_without_pmi_is_told,
     missing_pmix_library_is_told,
     dead_pmix_launcher_is_told,

@@ -12,9 +12,11 @@ mod pmi2;
 mod pmix;
 mod wire;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::net::TcpStream;
+use std::ops::Range;
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 
@@ -30,7 +32,14 @@ use self::pmix::Pmix;
 pub struct Job {
     place: Place,
     manager: Box<dyn Manager>,
+    /// What is asked for before leave is taken: keys, and the ranks that publish them.
+    to_keep: Vec<(String, Range<u32>)>,
+    /// The answers, when leave was taken: many launchers answer no more then.
+    kept: Option<HashMap<(u32, String), String>>,
 }
+
+/// In jobs larger than this not so much is asked for at the end.
+const KEPT_RANKS_MAX: u32 = 64;
 
 /// What a manager tells of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +200,7 @@ fn connection(descriptor: i32) -> Result<File, JoinError> {
 
 impl Job {
     fn new(place: Place, manager: impl Manager + 'static) -> Self {
-        Self { place, manager: Box::new(manager) }
+        Self { place, manager: Box::new(manager), to_keep: Vec::new(), kept: None }
     }
 
     /// The rank of this process in the job.
@@ -237,7 +246,21 @@ impl Job {
     /// It did not publish it, or the launcher is gone.
     pub fn get(&mut self, rank: u32, key: &str) -> Result<String, JoinError> {
         let missing = || JoinError::new(format!("rank {rank} of the job published no {key}"));
-        self.manager.get(rank, key)?.ok_or_else(missing)
+        let Some(kept) = &self.kept else {
+            return self.manager.get(rank, key)?.ok_or_else(missing);
+        };
+        if let Some(value) = kept.get(&(rank, key.to_owned())) {
+            return Ok(value.clone());
+        }
+        // Our own launcher still answers.
+        let asked = self.manager.get(rank, key).map_err(|cause| {
+            JoinError::new(format!(
+                "this process has taken leave of its launcher, which does not tell any more where \
+                 rank {rank} is: keep a session open from before MPI_Finalize, or start the \
+                 program with \"combray run\" ({cause})"
+            ))
+        });
+        asked?.ok_or_else(missing)
     }
 
     /// Waits for all processes of the job.
@@ -248,11 +271,28 @@ impl Job {
         self.manager.barrier()
     }
 
+    /// What these processes publish under this key can also be had after
+    /// [`finalize`](Self::finalize), in jobs of at most 64 processes whatever the launcher is. All of
+    /// them must have published it by then.
+    pub fn keep(&mut self, key: &str, ranks: Range<u32>) {
+        self.to_keep.push((key.to_owned(), ranks));
+    }
+
     /// Takes leave of the launcher.
     ///
     /// # Errors
     /// The launcher is gone.
     pub fn finalize(&mut self) -> Result<(), JoinError> {
+        let mut kept = HashMap::new();
+        let to_keep = if self.size() > KEPT_RANKS_MAX { &[][..] } else { &self.to_keep };
+        for (key, ranks) in to_keep {
+            for rank in ranks.clone() {
+                if let Some(value) = self.manager.get(rank, key)? {
+                    kept.insert((rank, key.clone()), value);
+                }
+            }
+        }
+        self.kept = Some(kept);
         self.manager.finalize()
     }
 

@@ -201,6 +201,10 @@ fn publish(job: &Mutex<Job>, shm: &Shm, tcp: Option<&Tcp>) -> Result<Neighbours,
     if job.rank() == 0 {
         job.put(SECRET_KEY, &new_secret()?)?;
     }
+    // A session that begins after the end of the world may have to connect peers.
+    for (key, ranks) in [(CARD_KEY, 0..size), (NETWORK_KEY, 0..size), (SECRET_KEY, 0..1)] {
+        job.keep(key, ranks);
+    }
     job.barrier()?;
     if size > CARDS_READ_MAX
         && let Some(mapping) = job.process_mapping()?

@@ -33,7 +33,7 @@ const GREETING: [&str; 5] = [
 
 #[test]
 fn a_conversation() {
-    static ANSWERS: [&str; 13] = [
+    static ANSWERS: [&str; 15] = [
         GREETING[0],
         GREETING[1],
         GREETING[2],
@@ -46,6 +46,8 @@ fn a_conversation() {
         "cmd=get_result rc=0 msg=success value=(vector,(0,2,1))",
         "cmd=get_result rc=-1 msg=key_not_found value=unknown",
         "cmd=get_result rc=0 msg=success value=(vector,)",
+        "cmd=get_result rc=0 msg=success value=one",
+        "cmd=get_result rc=0 msg=success value=two",
         "cmd=finalize_ack",
     ];
     let mut job = job(&ANSWERS).unwrap();
@@ -61,7 +63,11 @@ fn a_conversation() {
     assert_eq!(job.process_mapping(), Ok(Some(vec![0, 1])));
     assert_eq!(job.process_mapping(), Ok(None));
     assert!(job.process_mapping().unwrap_err().to_string().contains("(vector,)"));
+    job.keep("a", 0..2);
     job.finalize().unwrap();
+    assert_eq!(job.get(1, "a").unwrap(), "two");
+    let error = job.get(1, "b").unwrap_err().to_string();
+    assert!(error.contains("taken leave") && error.contains("session"), "{error}");
     assert!(job.barrier().unwrap_err().to_string().contains("does not answer"));
 }
 
