@@ -351,7 +351,8 @@ impl Runtime {
             self.fatal.end(&cannot_reach(gate, why));
         }
         self.instruments.journal.note(Kind::RailLost, &[gate.0.into(), rail.0.into()]);
-        if !self.warned {
+        // One of the two tells it.
+        if !self.warned && self.own < gate {
             self.warned = true;
             let rank = self.own.0;
             eprintln!(
