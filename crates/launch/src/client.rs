@@ -77,6 +77,11 @@ trait Manager: Send {
         false
     }
 
+    /// Whether this process of the job was ended while others go on.
+    fn has_ended(&mut self, _rank: u32) -> bool {
+        false
+    }
+
     /// The number of the machine of each rank, if the manager knows.
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError>;
 }
@@ -85,7 +90,8 @@ trait Manager: Send {
 /// end the whole job.
 pub(crate) const ABORTED_RANKS: &str = "combray_ranks";
 
-/// The key that exists when some processes of the job were ended and the others go on.
+/// The key that exists when some processes of the job were ended and the others go on; so does one
+/// with `-` and the rank behind it for each of them.
 pub(crate) const ENDED_KEY: &str = "combray-ended";
 
 /// Why a process cannot join its job, or why the launcher does not answer as it should.
@@ -313,6 +319,11 @@ impl Job {
     /// Whether some processes of the job were ended while the others go on.
     pub fn lacks_processes(&mut self) -> bool {
         self.manager.lacks_processes()
+    }
+
+    /// Whether this process of the job was ended while the others go on.
+    pub fn has_ended(&mut self, rank: u32) -> bool {
+        self.manager.has_ended(rank)
     }
 }
 

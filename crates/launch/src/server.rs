@@ -214,6 +214,7 @@ impl Server {
             let member = &mut self.members[rank as usize];
             self.waiting -= u32::from(member.waits);
             (member.waits, member.is_ended) = (false, true);
+            self.insert(&format!("{ENDED_KEY}-{rank}"), "1");
         }
         self.insert(ENDED_KEY, "1");
         actions.push(Action::End(by, ranks, code));
@@ -297,6 +298,11 @@ mod tests {
         assert!(server.leave(1).is_empty());
         let got = say(&mut server, 4, "cmd=get key=combray-ended");
         assert_eq!(got, ["4: cmd=get_result rc=0 msg=success value=1"]);
+        let each: Vec<_> = (0..5)
+            .map(|rank| say(&mut server, 4, &format!("cmd=get key=combray-ended-{rank}")))
+            .map(|answer| answer[0].contains("value=1"))
+            .collect();
+        assert_eq!(each, [true, true, false, true, false]);
         let out = say(&mut server, 4, "cmd=barrier_in");
         assert_eq!(out, ["2: cmd=barrier_out", "4: cmd=barrier_out"]);
         say(&mut server, 4, "cmd=barrier_in");

@@ -346,8 +346,11 @@ impl Runtime {
         }
         self.rails.give_up(gate, rail);
         if !self.engine.lose_rail(gate, rail) {
-            // If the peer was ended with the whole job, somebody else has told why.
-            std::thread::sleep(LAST_WORD);
+            // If the peer was ended with the whole job, somebody else has told why; if it was ended
+            // alone, the others go on.
+            if self.fatal.was_ended(gate, LAST_WORD) {
+                return;
+            }
             self.fatal.end(&cannot_reach(gate, why));
         }
         self.instruments.journal.note(Kind::RailLost, &[gate.0.into(), rail.0.into()]);

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::{Doorbell, DriverError, Loopback};
@@ -283,6 +284,9 @@ fn lookup(job: &Arc<Mutex<Job>>) -> Lookup {
     })
 }
 
+/// How often the launcher is asked for news that must come soon.
+const NEWS_PERIOD: Duration = Duration::from_millis(20);
+
 /// What ends the whole job when it cannot go on.
 pub(crate) struct Fatal {
     job: Arc<Mutex<Job>>,
@@ -290,6 +294,20 @@ pub(crate) struct Fatal {
 }
 
 impl Fatal {
+    /// Whether a peer was ended while the others go on; waits a moment for the news.
+    pub(crate) fn was_ended(&self, gate: GateId, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            if locked(&self.job).has_ended(gate.0) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(NEWS_PERIOD);
+        }
+    }
+
     /// Tells the person why, and ends the job.
     pub(crate) fn end(&self, message: &str) -> ! {
         // At once, as others may end the job at the same time.

@@ -93,6 +93,10 @@ impl Manager for Pmi1 {
         matches!(self.value(ENDED_KEY), Ok(Some(_)))
     }
 
+    fn has_ended(&mut self, rank: u32) -> bool {
+        matches!(self.value(&format!("{ENDED_KEY}-{rank}")), Ok(Some(_)))
+    }
+
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
         let text = self.value(mapping::KEY)?;
         mapping::machines(text, self.size)

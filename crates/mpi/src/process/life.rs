@@ -97,9 +97,9 @@ impl Process {
     /// `Other` if the launcher is gone.
     pub fn finalize(&self) -> Result<()> {
         let started = self.started();
-        self.wait_until(&mut |process| process.is_settled());
-        let barrier = self.begin(collective::barrier(self.world()));
         let mut absence = Absence::default();
+        self.wait_until(&mut |process| process.is_settled() || absence.is_certain(&started.job));
+        let barrier = self.begin(collective::barrier(self.world()));
         // Those that an error has ended will not come; then the launcher's barrier must do.
         self.wait_until(&mut |process| {
             process.is_ready(&barrier) || absence.is_certain(&started.job)
