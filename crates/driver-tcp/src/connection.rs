@@ -33,6 +33,8 @@ pub(crate) struct Connection {
     /// where it belongs has to be copied.
     amid_parts: bool,
     written: u64,
+    /// Since when the rail has always had something to do, and how much had been carried by then.
+    busy_since: Option<(Instant, u64)>,
     /// Whether bytes of parts may not have reached the peer's machine.
     parts_underway: Cell<bool>,
 }
@@ -47,9 +49,6 @@ struct OutgoingPart {
     part: Part,
     /// Bytes written, of head and data.
     done: usize,
-    since: Instant,
-    /// Bytes that had reached the peer's machine when it was posted.
-    carried_before: u64,
 }
 
 struct Arriving {
@@ -88,8 +87,8 @@ pub(crate) const INBOX_BYTES: usize = READ_BYTES + PACKET_BYTES_MAX + PART_HEAD_
 const READS_MAX: usize = 8;
 /// Data in short runs is gathered in pieces of so many bytes.
 const PIECE_BYTES: usize = 64 << 10;
-/// Parts shorter than this say nothing of a rail's speed.
-const MEASURED_BYTES_MIN: usize = 128 << 10;
+/// Less than this says nothing of a rail's speed.
+const MEASURED_BYTES_MIN: u64 = 64 << 10;
 
 impl Connection {
     pub(crate) fn new(stream: TcpStream, gate: GateId, rail: usize) -> Self {
@@ -105,6 +104,7 @@ impl Connection {
             arriving: None,
             amid_parts: false,
             written: 0,
+            busy_since: None,
             parts_underway: Cell::new(false),
         }
     }
@@ -157,8 +157,11 @@ impl Connection {
         self.posted = true;
         self.parts_underway.set(true);
         let head = frame::part_head(&part.label, part.length);
-        let (since, carried_before) = (Instant::now(), self.carried());
-        let part = OutgoingPart { head, part, done: 0, since, carried_before };
+        // As long as the system still holds something, the rail has not been idle.
+        if self.busy_since.is_none() || self.unacknowledged() == 0 {
+            self.busy_since = Some((Instant::now(), self.carried()));
+        }
+        let part = OutgoingPart { head, part, done: 0 };
         self.outgoing.push_back(Outgoing::Part(Box::new(part)));
         self.flush(written)
     }
@@ -175,14 +178,24 @@ impl Connection {
                 && let Some(Outgoing::Part(part)) = self.outgoing.pop_front()
             {
                 written.sent.push(part.part.token);
-                if part.part.length >= MEASURED_BYTES_MIN {
-                    let bytes = self.carried().saturating_sub(part.carried_before);
-                    let nanoseconds = part.since.elapsed().as_nanos() as u64;
-                    written.carried = Some((bytes, nanoseconds)).filter(|_| bytes > 0);
-                }
+                written.carried = self.measured().or(written.carried);
             }
         }
         Ok(())
+    }
+
+    /// What was carried since the last measurement, if it is enough for another one: bytes, and
+    /// nanoseconds in which there was always something to carry.
+    fn measured(&mut self) -> Option<(u64, u64)> {
+        let (since, before) = self.busy_since?;
+        let carried = self.carried();
+        let bytes = carried.saturating_sub(before);
+        if bytes < MEASURED_BYTES_MIN {
+            return None;
+        }
+        let now = Instant::now();
+        self.busy_since = Some((now, carried));
+        Some((bytes, now.duration_since(since).as_nanos() as u64))
     }
 
     /// Reads what has come, a bounded amount, and hands it to `sink`.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::conformance::{self, Record};
-use driver::{Driver, DriverError};
+use driver::{Driver, DriverError, Part};
 use driver_tcp::{Directory, Options, Secret, Selection, Tcp};
 use memory::{Buffer, Layout, Memory, Scratch, Segment};
 
@@ -88,6 +88,27 @@ fn parts_land_in_place() {
         let scattered = Buffer::laid_out_in_scratch(&scratch, 0, layout, count);
         conformance::parts(&mut two, &mut one, GateId(1), &scattered);
     }
+}
+
+#[test]
+fn short_parts_in_a_row_tell_how_fast_the_rail_is() {
+    const PART: usize = 64 << 10;
+    let (mut one, mut two) = connected();
+    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(PART)), 0, PART);
+    let [mut first, mut second] = [Record::default(), Record::default()];
+    second.parts_into = Some(Buffer::of_scratch(&Arc::new(Scratch::zeroed(PART)), 0, PART));
+    let (start, mut posted) = (Instant::now(), 0);
+    while second.parts.len() < 200 {
+        if posted < 200 && one.has_room(GateId(1), 0) {
+            let (buffer, label) = (buffer.clone(), [0; 24]);
+            one.post_part(GateId(1), 0, Part { label, buffer, offset: 0, length: PART, token: 0 });
+            posted += 1;
+        }
+        one.poll(&mut first);
+        two.poll(&mut second);
+        assert!(start.elapsed() < Duration::from_secs(30), "{first:?}");
+    }
+    assert!(first.carried > 50 * PART as u64, "{}", first.carried);
 }
 
 /// Blocks with gaps as long between them.

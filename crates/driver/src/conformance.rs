@@ -21,6 +21,8 @@ pub struct Record {
     pub parts: Vec<(GateId, Label, usize)>,
     /// The tokens of parts whose memory is free again.
     pub sent: Vec<u64>,
+    /// Bytes of which it was told how long they took.
+    pub carried: u64,
     /// Rails that were lost.
     pub lost: Vec<(GateId, usize, String)>,
 }
@@ -47,6 +49,7 @@ impl Sink for Record {
 
     fn carried(&mut self, _rail: usize, bytes: u64, nanoseconds: u64) {
         assert!(bytes > 0 && nanoseconds > 0, "a rate can be worked out");
+        self.carried += bytes;
     }
 
     fn fetched(&mut self, token: u64, complete: bool) {
