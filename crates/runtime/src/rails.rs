@@ -24,17 +24,19 @@ pub(crate) struct Rails {
     pub tcp: Option<Box<Tcp>>,
     /// Whether some peer is reached through shared memory.
     pub near: bool,
-    /// Rounds since other machines were last looked at.
+    /// Rounds until other machines are looked at again, and after how many that shall be.
     rounds: u32,
+    period: u32,
 }
 
-/// With peers on this machine and on others, the others are looked at once in so many rounds that
-/// bring nothing: a look at them costs as much as ten at this machine's.
-const ROUNDS_PER_LOOK: u32 = 8;
+/// With peers on this machine and on others, the others are looked at once in so many rounds: a look
+/// at them costs as much as ten at this machine's. Each look in vain doubles the number, from the
+/// first to the last of these.
+const ROUNDS_PER_LOOK: (u32, u32) = (4, 64);
 
 impl Rails {
     pub(crate) fn new(loopback: Loopback, shm: Shm, tcp: Option<Box<Tcp>>) -> Self {
-        Self { loopback, shm, tcp, near: false, rounds: 0 }
+        Self { loopback, shm, tcp, near: false, rounds: 0, period: 1 }
     }
 
     /// What each rail can do, by its number.
@@ -97,26 +99,21 @@ impl Rails {
         let mut active = self.loopback.poll(&mut heard.receiver(engine, fatal, LOOPBACK));
         active |= self.shm.poll(&mut heard.receiver(engine, fatal, SHM));
         if self.tcp.is_some() {
-            active |= self.poll_far(heard, engine, fatal, active);
+            active |= self.poll_far(heard, engine, fatal);
         }
         active
     }
 
-    fn poll_far(
-        &mut self,
-        heard: &mut Heard,
-        engine: &mut Engine,
-        fatal: &Fatal,
-        active: bool,
-    ) -> bool {
-        self.rounds += 1;
+    fn poll_far(&mut self, heard: &mut Heard, engine: &mut Engine, fatal: &Fatal) -> bool {
         let Some(tcp) = &mut self.tcp else { return false };
-        if self.near && self.rounds < ROUNDS_PER_LOOK && (active || tcp.is_flushed()) {
+        if self.near && self.rounds > 0 && tcp.is_flushed() {
+            self.rounds -= 1;
             return false;
         }
         let found = tcp.poll(&mut heard.receiver(engine, fatal, TCP));
-        // Where something came, more may follow soon.
-        self.rounds = if found { ROUNDS_PER_LOOK } else { 0 };
+        let (first, last) = ROUNDS_PER_LOOK;
+        self.period = if found { first } else { last.min(self.period * 2) };
+        self.rounds = self.period;
         found
     }
 
