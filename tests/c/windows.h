@@ -57,9 +57,20 @@ static void MAYBE_UNUSED window_sharing(int argc, char **argv) {
     if (argc > 1) setenv("COMBRAY_SHARED_WINDOWS", argv[1], 1);
 }
 
+// Whether all processes are on one machine.
+static int MAYBE_UNUSED all_near(void) {
+    MPI_Comm near;
+    int size, all;
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near));
+    OK(MPI_Comm_size(near, &size));
+    OK(MPI_Allreduce(&size, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
+    OK(MPI_Comm_free(&near));
+    return all == check_size;
+}
+
 static int MAYBE_UNUSED window_exists(int flavor) {
     const char *sharing = getenv("COMBRAY_SHARED_WINDOWS");
-    return flavor != SHARED || !sharing || strcmp(sharing, "never");
+    return flavor != SHARED || ((!sharing || strcmp(sharing, "never")) && all_near());
 }
 
 // The displacement of a byte in the part of a process.
