@@ -88,17 +88,40 @@ impl Engine {
 
     fn handle_records(&mut self, gate: GateId, packet: &[u8]) -> Result<(), Malformed> {
         self.counters.packets_parsed.add(1);
+        let mut number = None;
         for record in Records::new(packet) {
             match record? {
-                Record::Number { number, received } => {
+                Record::Number { number: own, received } => {
                     self.note_received(gate, received)?;
-                    let numbered = self.numbered(gate)?;
-                    if !numbered.take(number, packet.len()) {
+                    if !self.numbered(gate)?.take(own, packet.len()) {
                         return Ok(());
                     }
+                    number = Some(own);
+                }
+                Record::Cancel { request } if self.comes_too_early(gate, number) => {
+                    self.numbered(gate)?.defer(number.unwrap_or(0), request);
                 }
                 record => self.handle_record(gate, record)?,
             }
+        }
+        self.after_arrival(gate)
+    }
+
+    /// Whether something that was posted before the packet with this number is not here yet.
+    fn comes_too_early(&self, gate: GateId, number: Option<u32>) -> bool {
+        let numbered = &self.gates[gate.0 as usize].numbered;
+        let lacks = |number| numbered.as_ref().is_some_and(|state| state.lacks_before(number));
+        number.is_some_and(lacks)
+    }
+
+    /// What follows when a packet or part has arrived where several rails lead.
+    #[inline]
+    fn after_arrival(&mut self, gate: GateId) -> Result<(), Malformed> {
+        if self.gates[gate.0 as usize].numbered.is_none() {
+            return Ok(());
+        }
+        while let Some(request) = self.numbered(gate)?.next_deferred() {
+            self.handle_control(gate, Record::Cancel { request })?;
         }
         self.tell_received(gate);
         Ok(())
@@ -176,8 +199,7 @@ impl Engine {
         }
         let index = self.of_peer(gate, receiver, &[State::Filling])?;
         self.note_arrived(gate, index, length);
-        self.tell_received(gate);
-        Ok(())
+        self.after_arrival(gate)
     }
 
     /// So many bytes more of a granted message are where they belong.

@@ -64,6 +64,9 @@ struct Received {
     beyond: Vec<u32>,
     /// Parts that are arriving, and on which rail.
     arriving: Vec<(u32, RailId)>,
+    /// Requests that the peer wants back, by the number of the packet that said so, while something
+    /// with a lower number is missing: the message itself may be.
+    deferred: Vec<(u32, u64)>,
     /// The sender waits for the word that everything below is here.
     awaited: Option<u32>,
     /// How much has come since the sender was last told, as a cost.
@@ -176,6 +179,25 @@ impl Numbered {
         arriving.retain(|arriving| arriving.0 != number);
         *untold += PACKET_COST + bytes;
         true
+    }
+
+    /// Whether something with a lower number is not here.
+    pub(crate) fn lacks_before(&self, number: u32) -> bool {
+        self.received.below.wrapping_sub(number) as i32 <= 0
+    }
+
+    /// Puts off the wish to have a request back until everything before it is here.
+    pub(crate) fn defer(&mut self, number: u32, request: u64) {
+        self.received.deferred.push((number, request));
+    }
+
+    /// A request that the peer wants back, if all is here that was posted before it said so.
+    pub(crate) fn next_deferred(&mut self) -> Option<u64> {
+        let below = self.received.below;
+        let deferred = &mut self.received.deferred;
+        let due = |&(number, _): &(u32, u64)| below.wrapping_sub(number) as i32 > 0;
+        let place = deferred.iter().position(due)?;
+        Some(deferred.remove(place).1)
     }
 
     /// A part begins to arrive on `rail`; the rail on which the same part was arriving before.

@@ -2,8 +2,9 @@
 
 use base::{ContextId, GateId};
 use engine::{Fetch, Place, Planned};
-use wire::{Envelope, FlowLabel, Record, Records};
+use wire::{Envelope, FlowLabel, PartLabel, Record, Records};
 
+use crate::losses::Arrivals;
 use crate::network::{Freight, Way};
 use crate::reference::{Fact, Label};
 use crate::world::{Fate, Message, Outcome, World};
@@ -87,6 +88,11 @@ impl World {
             Freight::End(label, data, place) => {
                 let Place::At { buffer, offset, .. } = place else { return Ok(()) };
                 buffer.write(offset, &data);
+                let number = PartLabel::parse(&label).ok().and_then(|label| label.number);
+                if let Some(number) = number {
+                    self.arrivals.entry((from.0, to.0)).or_default().take(number);
+                    self.run_deferred((from.0, to.0));
+                }
                 let taken = self.engine(to.0).end_part(from, &label, data.len());
                 taken.map_err(|malformed| malformed.to_string())
             }
@@ -117,11 +123,15 @@ impl World {
 
     /// A packet arrives, at the reference and at the engine.
     pub(crate) fn take_packet(&mut self, from: GateId, to: GateId, packet: &[u8]) -> Outcome {
+        let (mut number, pair) = (None, (from.0, to.0));
         for record in Records::new(packet) {
             match record.map_err(|malformed| malformed.to_string())? {
-                Record::Number { number, .. } if !self.arrived.insert((from.0, to.0, number)) => {
-                    self.report.duplicates += 1;
-                    break;
+                Record::Number { number: own, .. } => {
+                    if !self.arrivals.entry(pair).or_default().take(own) {
+                        self.report.duplicates += 1;
+                        break;
+                    }
+                    number = Some(own);
                 }
                 Record::Message { envelope, synchronous, .. } => {
                     let message = self.arrive(from.0, to.0, envelope)?;
@@ -133,10 +143,17 @@ impl World {
                     let short = length <= self.setting.eager_bytes_min as u64;
                     self.report.without_credit += u64::from(short);
                 }
-                Record::Cancel { request } => self.cancel_arrives(from.0, to.0, request),
+                Record::Cancel { request } => match number {
+                    Some(number) if self.arrivals.entry(pair).or_default().lacks_before(number) => {
+                        self.report.deferred += 1;
+                        self.arrivals.entry(pair).or_default().deferred.push((number, request));
+                    }
+                    _ => self.cancel_arrives(from.0, to.0, request),
+                },
                 _ => {}
             }
         }
+        self.run_deferred(pair);
         let taken = self.engine(to.0).handle_packet(from, packet);
         taken
             .map_err(|malformed| format!("process {} of process {}: {malformed}", to.0, from.0))?;
@@ -161,6 +178,13 @@ impl World {
         self.report.early += u64::from(space.early() > early);
         self.apply(&facts);
         Ok(message)
+    }
+
+    /// Carries out the wishes whose turn has come.
+    fn run_deferred(&mut self, pair: (u32, u32)) {
+        while let Some(request) = self.arrivals.get_mut(&pair).and_then(Arrivals::next_deferred) {
+            self.cancel_arrives(pair.0, pair.1, request);
+        }
     }
 
     fn cancel_arrives(&mut self, from: u32, to: u32, request: u64) {

@@ -1,8 +1,36 @@
 //! Rails that are lost while the world goes on.
 
+use std::collections::HashSet;
+
 use base::{GateId, RailId};
 
 use crate::world::World;
+
+/// The numbered packets and parts that have come from one process to another.
+#[derive(Debug, Default)]
+pub(crate) struct Arrivals {
+    numbers: HashSet<u32>,
+    /// Wishes to have messages back, by the number of the packet that brought them.
+    pub deferred: Vec<(u32, u64)>,
+}
+
+impl Arrivals {
+    /// Takes what has this number; false if it was here.
+    pub(crate) fn take(&mut self, number: u32) -> bool {
+        self.numbers.insert(number)
+    }
+
+    /// Whether something older is missing.
+    pub(crate) fn lacks_before(&self, number: u32) -> bool {
+        (0..number).any(|older| !self.numbers.contains(&older))
+    }
+
+    /// A wish before which everything has come.
+    pub(crate) fn next_deferred(&mut self) -> Option<u64> {
+        let place = self.deferred.iter().position(|&(number, _)| !self.lacks_before(number))?;
+        Some(self.deferred.remove(place).1)
+    }
+}
 
 impl World {
     /// Now and then cuts a rail between two processes that have another one; and lets those notice

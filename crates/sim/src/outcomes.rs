@@ -111,11 +111,10 @@ impl World {
         Ok(())
     }
 
-    /// Whether the wish to have a message back may be without effect: it may overtake the message,
-    /// or both wait for the receiver to open the context.
+    /// Whether the wish to have a message back may be without effect: both wait for the receiver to
+    /// open the context.
     fn may_wait(&self, message: &Message) -> bool {
-        let rails = self.setting.rails_between(message.from, message.to);
-        rails > 1 || self.slots[message.to as usize][message.context].is_none()
+        self.slots[message.to as usize][message.context].is_none()
     }
 
     pub(crate) fn unfinished(&self) -> String {

@@ -122,11 +122,6 @@ impl Setting {
         &self.pairs[(one.min(other) * self.processes + one.max(other)) as usize]
     }
 
-    /// How many rails there were between two processes before any was cut.
-    pub(crate) fn rails_between(&self, one: u32, other: u32) -> usize {
-        self.pair(one, other).len()
-    }
-
     /// A length near some threshold, or a short one.
     pub(crate) fn length(&self, rng: &mut Rng) -> usize {
         let near = self.thresholds[rng.usize(..self.thresholds.len())];

@@ -1,11 +1,12 @@
 //! A world: the engines, what is known of every message and receive, and the loop that moves it on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use base::{ContextId, GateId, RailId};
 use engine::{ContextSlot, Engine, MessageId, RequestId};
 use fastrand::Rng;
 
+use crate::losses::Arrivals;
 use crate::network::Network;
 use crate::reference::{Selector, Space};
 use crate::region::Region;
@@ -58,6 +59,8 @@ report! {
     cuts,
     /// Packets that arrived twice.
     duplicates,
+    /// Wishes to have a message back that came before something older.
+    deferred,
     /// Messages that waited for earlier ones or for their context.
     early,
     /// Messages that were withdrawn by their senders.
@@ -106,8 +109,8 @@ pub(crate) struct World {
     pub exposed: HashMap<(u32, u64), (usize, u32)>,
     /// The streams (context, sender) to which a receiver gave a number.
     pub numbers: HashMap<(u32, u32), (usize, u32)>,
-    /// The numbered packets that have arrived: sender, receiver, number.
-    pub arrived: HashSet<(u32, u32, u32)>,
+    /// What has arrived that is numbered, by sender and receiver.
+    pub arrivals: HashMap<(u32, u32), Arrivals>,
     /// Who has not noticed yet that a rail to somebody was cut.
     pub unaware: Vec<(u32, GateId, RailId)>,
     /// When something last moved.
@@ -187,7 +190,7 @@ impl World {
             message_of_request: HashMap::new(),
             exposed: HashMap::new(),
             numbers: HashMap::new(),
-            arrived: HashSet::new(),
+            arrivals: HashMap::new(),
             unaware: Vec::new(),
             moved_at: 0,
             report: Report::default(),
