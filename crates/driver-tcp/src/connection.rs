@@ -20,8 +20,10 @@ pub(crate) struct Connection {
     pub rail: usize,
     /// Something was posted since the last poll: what comes now shall gather.
     pub posted: bool,
-    /// The peer has said that it will send no more.
+    /// The last that the peer said is that it will send no more.
     pub departed: bool,
+    /// Something was posted since, or it has not said so.
+    pub awaited: bool,
     /// Whether the poller watches for room to write.
     pub watched: bool,
     /// What is not written yet, in order.
@@ -98,6 +100,7 @@ impl Connection {
             rail,
             posted: false,
             departed: false,
+            awaited: true,
             watched: false,
             outgoing: VecDeque::new(),
             held: Vec::new(),
@@ -244,17 +247,19 @@ impl Connection {
             })?;
             match kind {
                 Kind::Goodbye => {
-                    self.departed = true;
+                    (self.departed, self.awaited) = (true, false);
                     rest = after;
                 }
                 Kind::Packet => {
                     let Some((packet, after)) = after.split_at_checked(length) else { break };
+                    self.departed = false;
                     sink.packet(self.gate, self.rail, packet);
                     self.amid_parts = false;
                     rest = after;
                 }
                 Kind::Part => {
                     let Some((label, after)) = after.split_first_chunk() else { break };
+                    self.departed = false;
                     let place = sink.part(self.gate, self.rail, label, length);
                     let instead_of = match &place {
                         Place::At { instead_of, .. } => *instead_of,

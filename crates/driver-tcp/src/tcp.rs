@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,8 +80,12 @@ enum Watched {
     Connection(Box<Connection>),
 }
 
-/// A connection that does not stand after this time is given up.
+/// A machine that has not answered after this time is given up.
 const CONNECT_MAX: Duration = Duration::from_secs(20);
+
+/// A guest who has not said who he is after this time is sent away. A process of the job may have
+/// begun to connect and compute since.
+const GUEST_MAX: Duration = Duration::from_secs(3600);
 
 /// How often attempts and silent connections are looked after.
 const LOOK_PERIOD: Duration = Duration::from_millis(250);
@@ -199,14 +203,10 @@ impl Tcp {
             return false;
         };
         let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return false };
-        if connection.departed {
-            self.break_off(slot, &ErrorKind::UnexpectedEof.into());
-            self.refuse(gate, rail);
-            return false;
-        }
         if !connection.has_room() {
             return false;
         }
+        connection.awaited = true;
         self.packet[..HEAD_BYTES].copy_from_slice(&frame::head(Kind::Packet, length));
         fill(&mut self.packet[HEAD_BYTES..HEAD_BYTES + length]);
         let result = connection.post(&self.packet[..HEAD_BYTES + length]);
@@ -214,19 +214,20 @@ impl Tcp {
         true
     }
 
-    /// Takes leave of all peers: they learn that nothing more will come. Waits until they have
-    /// taken leave too, or for `limit`, so that nothing on its way is lost.
+    /// Takes leave of all peers: they learn that nothing more will come, and that it is no fault if
+    /// the process ends; what is posted later takes that back. Waits until they have taken leave
+    /// too, or for `limit`, so that nothing on its way is lost.
     pub fn close(&mut self, sink: &mut dyn Sink, limit: Duration) {
         let deadline = Instant::now() + limit;
         while !self.is_flushed() && Instant::now() < deadline {
             self.poll(sink);
         }
         let goodbye = frame::head(Kind::Goodbye, 0);
-        for socket in self.sockets.iter_mut().flatten() {
-            if let Watched::Connection(connection) = socket {
+        for (slot, socket) in self.sockets.iter_mut().enumerate() {
+            if let Some(Watched::Connection(connection)) = socket {
                 // Whoever has gone does not need to hear it.
                 let _ = connection.post(&goodbye);
-                let _ = connection.stream.shutdown(Shutdown::Write);
+                self.posted.push(slot);
             }
         }
         let open = |tcp: &Self| {
@@ -235,7 +236,6 @@ impl Tcp {
             )
         };
         while open(self) && Instant::now() < deadline {
-            self.posted.clear();
             if !self.poll(sink) {
                 std::thread::yield_now();
             }
@@ -321,10 +321,12 @@ impl Tcp {
             ErrorKind::UnexpectedEof => "it closed the connection: it has ended".to_owned(),
             _ => error.to_string(),
         };
-        self.lose(connection.gate, connection.rail, &why, !connection.departed);
+        let matters = !connection.departed || connection.awaited;
+        self.lose(connection.gate, connection.rail, &why, matters);
     }
 
-    /// A rail to a peer is lost; `now`: the peer did not take leave, so this matters at once.
+    /// A rail to a peer is lost; `now`: the peer did not take leave or something was sent to it
+    /// since, so this matters at once.
     fn lose(&mut self, gate: GateId, rail: usize, why: &str, now: bool) {
         let name = &self.interfaces[rail].name;
         let message = format!("over {name}: {why}");
@@ -475,7 +477,7 @@ impl Tcp {
         let Ok((stream, _)) = listener.accept() else { return };
         let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
         let Ok(nonce) = prepared.and_then(|()| nonce()) else { return };
-        let deadline = Instant::now() + CONNECT_MAX;
+        let deadline = Instant::now() + GUEST_MAX;
         let attempt = Attempt::new(stream, Side::There { rail }, nonce, deadline);
         // A guest for whom there is no place will try again or tell.
         let _ = self.insert(Watched::Attempt(Box::new(attempt)), false);
@@ -573,7 +575,7 @@ impl Tcp {
     fn look_after(&mut self, now: Instant) {
         for slot in 0..self.sockets.len() {
             match &self.sockets[slot] {
-                Some(Watched::Attempt(attempt)) if attempt.deadline < now => {
+                Some(Watched::Attempt(attempt)) if attempt.is_late(now) => {
                     self.fail(slot, "nobody answers");
                 }
                 Some(Watched::Connection(connection)) => {
@@ -635,6 +637,7 @@ impl Driver for Tcp {
     fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
         let Some(slot) = self.standing(gate, rail) else { return self.refuse(gate, rail) };
         let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return };
+        connection.awaited = true;
         let mut written = Written::default();
         let result = connection.post_part(part, &mut written);
         self.note_written(slot, written);

@@ -236,7 +236,25 @@ fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
     one.close(&mut record, Duration::from_secs(10));
     closing.join().unwrap();
     assert_eq!(record.lost, []);
-    assert!(!one.push(GateId(1), 0, 8, |out| out.fill(1)));
-    one.poll(&mut record);
+    one.push(GateId(1), 0, 8, |out| out.fill(1));
+    let start = Instant::now();
+    while record.lost.is_empty() {
+        one.poll(&mut record);
+        assert!(start.elapsed() < Duration::from_secs(10));
+    }
     assert!(record.lost[0].2.contains("finished"), "who still wants something hears of it");
+}
+
+#[test]
+fn whoever_has_taken_leave_may_come_back() {
+    let (mut one, mut two) = connected();
+    for _ in 0..3 {
+        conformance::packets(&mut one, Some(&mut two), GateId(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| two.close(&mut Record::default(), Duration::from_secs(10)));
+            let mut record = Record::default();
+            one.close(&mut record, Duration::from_secs(10));
+            assert_eq!(record.lost, []);
+        });
+    }
 }

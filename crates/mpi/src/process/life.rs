@@ -109,22 +109,20 @@ impl Process {
             !process.runtime().has_work() || absence.is_certain(&started.job)
         });
         self.finalized.set(true);
-        if self.left.get() {
-            return Ok(());
-        }
-        if started.size > 1 {
+        if started.size > 1 && !self.left.get() {
             let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
             job.barrier().map_err(gone)?;
         }
         if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
     }
 
-    /// Takes leave of the launcher. What a session needs that begins after that is still there.
+    /// Takes leave of the peers, each time, and of the launcher, once. What a session needs that
+    /// begins after that is still there.
     pub(crate) fn leave(&self) -> Result<()> {
+        self.runtime().leave();
         if self.left.replace(true) {
             return Ok(());
         }
-        self.runtime().leave();
         let mut job = self.started().job.lock().unwrap_or_else(PoisonError::into_inner);
         job.finalize().map_err(gone)
     }
