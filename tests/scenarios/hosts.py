@@ -81,6 +81,17 @@ def ranks_run_on_their_hosts(runner):
         assert code == 0 and lines == [f"rank {rank} of 4" for rank in range(4)], output
 
 
+def messages_cross_all_hosts(runner):
+    """Small and large messages around a ring in which each process has its neighbours elsewhere."""
+    with hosts(runner, 4):
+        for count in (4, 12):
+            options = ["--map-by", "node", "-n", str(count)]
+            words = [launching.program(runner), "traffic"]
+            code, output, _ = launching.run(
+                job(runner, "box1:3,box2:3,box3:3,box4:3", *words, options=options), timeout=60.0)
+            assert code == 0, output
+
+
 def failures_elsewhere_end_the_job(runner):
     program = launching.program(runner)
     with hosts(runner, 2):
@@ -276,6 +287,7 @@ def over_real_ssh(runner):
 SCENARIOS = [
     ranks_run_on_their_hosts,
     all_is_as_on_one_machine,
+    messages_cross_all_hosts,
     failures_elsewhere_end_the_job,
     many_processes_on_four_hosts,
     killed_launcher_leaves_nothing,
