@@ -59,6 +59,8 @@ static void end_some(void) {
     MPI_Comm_rank(half, &rank);
     MPI_Comm_size(half, &size);
     if (!in_second) {
+        // What the others have sent to the second half must be on its way.
+        if (rank == 0) usleep(100000);
         if (rank == 0) MPI_Send(&value, 1, MPI_INT, 77, 0, half);
         wait_for_ever();
     }

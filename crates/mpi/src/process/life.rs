@@ -162,6 +162,8 @@ impl Process {
         {
             let mut ranks = vec![started.rank];
             ranks.extend(group.into_iter().flat_map(Group::gates).map(|gate| gate.0));
+            // Those that go on may count on what was sent to them, which may still wait here.
+            self.settle_before_leaving();
             let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
             job.abort_some(&ranks, code);
             std::process::exit(code)
