@@ -7,6 +7,7 @@ mod bench;
 mod info;
 mod prefix;
 mod run;
+mod sample;
 mod wrapper;
 
 use std::env;
@@ -45,6 +46,9 @@ enum Action {
     /// Serves a launcher on another machine, which starts it there
     #[command(hide = true)]
     Agent,
+    /// Measures the rails between two processes, here or on two hosts, and keeps the figures for
+    /// later jobs
+    Sample(sample::SampleOptions),
     /// Runs a benchmark: combray bench pingpong
     #[command(disable_help_flag = true)]
     Bench {
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
             Action::Info { variables: true, .. } => info::run(info::Topic::Variables),
             Action::Info { .. } => info::run(info::Topic::Summary),
             Action::Agent => launch::serve_as_agent().map_err(|error| error.to_string()),
+            Action::Sample(options) => sample::run(&options),
             Action::Bench { words } => bench::run(&words),
         },
     };

@@ -74,8 +74,13 @@ impl Selection {
         Ok(Self { wanted, unwanted })
     }
 
+    /// Whether it names an interface, or the network that an address is in.
+    pub fn names(&self, name: &str, address: IpAddr) -> bool {
+        self.wanted.iter().any(|pattern| pattern.matches(name, address))
+    }
+
     fn accepts(&self, interface: &Interface) -> bool {
-        let named = self.wanted.iter().any(|pattern| pattern.matches(interface));
+        let named = self.names(&interface.name, interface.address);
         if self.wanted.is_empty() || self.unwanted {
             let virtual_one = VIRTUAL.iter().any(|start| interface.name.starts_with(start));
             return !named && !virtual_one && !interface.address.is_loopback();
@@ -96,10 +101,10 @@ impl Pattern {
         Ok(Pattern::Network(address, bits))
     }
 
-    fn matches(&self, interface: &Interface) -> bool {
+    fn matches(&self, name: &str, address: IpAddr) -> bool {
         match self {
-            Pattern::Name(name) => *name == interface.name,
-            Pattern::Network(network, bits) => same_network(*network, interface.address, *bits),
+            Pattern::Name(wanted) => wanted == name,
+            Pattern::Network(network, bits) => same_network(*network, address, *bits),
         }
     }
 }
@@ -121,7 +126,7 @@ pub(crate) fn same_network(one: IpAddr, other: IpAddr, bits: u8) -> bool {
 
 /// The interfaces that are up and that `selection` lets in, by name; of several addresses of one,
 /// the first, those of version 4 before those of version 6.
-pub(crate) fn usable(selection: &Selection) -> Vec<Interface> {
+pub fn usable(selection: &Selection) -> Vec<Interface> {
     let mut found: Vec<Interface> = Vec::new();
     let mut all = if_addrs::get_if_addrs().unwrap_or_default();
     all.retain(|interface| !interface.is_link_local() && !is_down(&interface.name));

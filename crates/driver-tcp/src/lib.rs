@@ -23,5 +23,5 @@ mod tcp;
 
 pub use card::{Card, End};
 pub use handshake::Secret;
-pub use interfaces::{Interface, Selection};
+pub use interfaces::{Interface, Selection, usable};
 pub use tcp::{Directory, Options, Tcp};

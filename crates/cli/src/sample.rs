@@ -1,0 +1,278 @@
+//! `combray sample`: measures the rails between two processes, and keeps the figures.
+//!
+//! It starts itself three times as a job of two processes where the person says: to learn which
+//! hosts and interfaces there are (`--describe`), for each rail with the benchmark program, and to
+//! keep what was found on each host (`--keep`).
+
+mod figures;
+mod table;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::hint::black_box;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use clap::Args;
+use driver_tcp::{Selection, usable};
+use engine::model::RailFigures;
+use runtime::samples::{self, Samples};
+use serde::{Deserialize, Serialize};
+
+use crate::prefix;
+
+/// What a person may say.
+#[derive(Args)]
+pub struct SampleOptions {
+    /// The two hosts, as in combray run; without them the processes run on this machine
+    #[arg(long, value_name = "LIST")]
+    hosts: Option<OsString>,
+    /// A file that names the two hosts, as in combray run
+    #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
+    hostfile: Option<OsString>,
+    /// How other hosts are reached, as in combray run
+    #[arg(long, value_name = "COMMAND")]
+    launch_agent: Option<OsString>,
+    /// Only shows the figures
+    #[arg(long)]
+    no_keep: bool,
+    /// Tells of the host on which this process runs
+    #[arg(long, hide = true)]
+    describe: bool,
+    /// Keeps figures that another process has measured
+    #[arg(long, hide = true, value_name = "FIGURES")]
+    keep: Option<String>,
+}
+
+/// What a process tells of its host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Description {
+    host: String,
+    /// Where the same memory is seen: processes of one place use shared memory.
+    place: Option<String>,
+    /// Interfaces: name, address, and how many bits of it name the network.
+    interfaces: Vec<(String, IpAddr, u8)>,
+    copied_bytes_per_us: u64,
+}
+
+/// A rail that joins the two hosts: its name on each of them, and the value of `COMBRAY_NET` that
+/// leaves only it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rail {
+    names: [String; 2],
+    net: Option<String>,
+}
+
+/// By host: figures by rail.
+type Findings = BTreeMap<String, BTreeMap<String, RailFigures>>;
+
+/// What stands before a description in the output of the job.
+const MARK: &str = "combray-sample ";
+
+/// Does what the person, or the process of another host, asks for.
+pub fn run(options: &SampleOptions) -> Result<i32, String> {
+    if options.describe {
+        let description = serde_json::to_string(&describe()).map_err(|cause| cause.to_string())?;
+        println!("{MARK}{description}");
+        return Ok(0);
+    }
+    if let Some(findings) = &options.keep {
+        return keep(findings).map(|()| 0);
+    }
+    measure_all(options)
+}
+
+fn measure_all(options: &SampleOptions) -> Result<i32, String> {
+    let hosts = both_hosts(options)?;
+    let rails = rails_between(&hosts)?;
+    let mut findings = Findings::new();
+    for rail in &rails {
+        eprintln!("combray: measuring {} ...", rail.names[0]);
+        let results = measure(options, rail)?;
+        for (host, name) in hosts.iter().zip(&rail.names) {
+            let figures = figures::from_results(&results, host.copied_bytes_per_us)
+                .map_err(|what| format!("{name} cannot be measured: {what}"))?;
+            findings.entry(host.host.clone()).or_default().insert(name.clone(), figures);
+        }
+    }
+    for (host, rails) in &findings {
+        print!("{}", table::table(host, rails));
+    }
+    if options.no_keep {
+        return Ok(0);
+    }
+    let findings = serde_json::to_string(&findings).map_err(|cause| cause.to_string())?;
+    let own = own_program()?;
+    let words = [own, "sample".into(), "--keep".into(), findings.into()];
+    print!("{}", output_of(options, &[], &words)?);
+    Ok(0)
+}
+
+/// Asks both processes where they are.
+fn both_hosts(options: &SampleOptions) -> Result<[Description; 2], String> {
+    let words = [own_program()?, "sample".into(), "--describe".into()];
+    let output = output_of(options, &[], &words)?;
+    let told = output.lines().filter_map(|line| line.strip_prefix(MARK));
+    let told: Vec<_> = told.filter_map(|line| serde_json::from_str(line).ok()).collect();
+    told.try_into().map_err(|_| format!("the two processes do not tell where they are:\n{output}"))
+}
+
+/// The rails that join two hosts: shared memory on one, otherwise interfaces in the same networks.
+fn rails_between(hosts: &[Description; 2]) -> Result<Vec<Rail>, String> {
+    let [one, other] = hosts;
+    if one.host == other.host && one.place == other.place {
+        return Ok(vec![Rail { names: ["shm".into(), "shm".into()], net: None }]);
+    }
+    let mut rails = Vec::new();
+    for (name, address, bits) in &one.interfaces {
+        let net = format!("{address}/{bits}");
+        let inside = Selection::parse(&net)?;
+        let peer =
+            other.interfaces.iter().find(|interface| inside.names(&interface.0, interface.1));
+        if let Some(peer) = peer {
+            let names = [format!("tcp:{name}"), format!("tcp:{}", peer.0)];
+            rails.push(Rail { names, net: Some(net) });
+        }
+    }
+    if rails.is_empty() {
+        return Err(format!(
+            "no interfaces of {} and {} are in the same network; COMBRAY_NET names those to use",
+            one.host, other.host
+        ));
+    }
+    Ok(rails)
+}
+
+/// Runs the benchmarks over one rail; the lines of their results.
+fn measure(options: &SampleOptions, rail: &Rail) -> Result<String, String> {
+    let program = prefix::find()?.join("lib/combray/combray-bench");
+    if !program.exists() {
+        let program = program.display();
+        return Err(format!(
+            "the benchmark program is not installed ({program}): run make install"
+        ));
+    }
+    // Packets shall not share costs.
+    let mut variables = vec!["COMBRAY_STRATEGY=direct".to_owned()];
+    variables.extend(rail.net.as_ref().map(|net| format!("COMBRAY_NET={net}")));
+    let mut results = String::new();
+    for [benchmark, sizes, window] in figures::BENCHMARKS {
+        let mut words = vec![program.clone().into_os_string()];
+        let rest = ["--json", "--batches", "40", "--limit", "2000", "--sizes", sizes, "--window"];
+        words.extend(rest.iter().chain(&[window, benchmark]).map(OsString::from));
+        results += &output_of(options, &variables, &words)?;
+    }
+    Ok(results)
+}
+
+/// Runs two processes of a program, and returns what they print.
+fn output_of(
+    options: &SampleOptions,
+    variables: &[String],
+    words: &[OsString],
+) -> Result<String, String> {
+    let mut command = Command::new(own_program()?);
+    command.args(["run", "-n", "2"]);
+    let given = [
+        ("--hosts", &options.hosts),
+        ("--hostfile", &options.hostfile),
+        ("--launch-agent", &options.launch_agent),
+    ];
+    for (name, value) in given {
+        if let Some(value) = value {
+            command.arg(name).arg(value);
+        }
+    }
+    variables.iter().for_each(|variable| _ = command.arg("-x").arg(variable));
+    command.arg("--").args(words).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output =
+        command.output().map_err(|cause| format!("combray run does not start: {cause}"))?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    match output.status.success() {
+        true => Ok(printed),
+        false => Err(format!("the job of two processes failed ({})\n{printed}", output.status)),
+    }
+}
+
+fn own_program() -> Result<OsString, String> {
+    let own = env::current_exe().map(PathBuf::into_os_string);
+    own.map_err(|cause| format!("the place of this program is not known: {cause}"))
+}
+
+fn describe() -> Description {
+    let wanted = env::var("COMBRAY_NET").unwrap_or_default();
+    let selection = Selection::parse(&wanted).unwrap_or_default();
+    let interfaces = usable(&selection).into_iter();
+    Description {
+        host: samples::host(),
+        place: env::var("COMBRAY_NODE").ok(),
+        interfaces: interfaces.map(|one| (one.name, one.address, one.prefix)).collect(),
+        copied_bytes_per_us: copied_bytes_per_us(),
+    }
+}
+
+/// How fast this machine copies what lies outside of its inner caches, in bytes per microsecond.
+fn copied_bytes_per_us() -> u64 {
+    const BLOCK: usize = 64 << 10;
+    const BLOCKS: usize = 256;
+    let from = vec![1_u8; BLOCK * BLOCKS];
+    let mut into = vec![0_u8; BLOCK];
+    let once = |into: &mut Vec<u8>| {
+        let begin = Instant::now();
+        from.chunks_exact(BLOCK).for_each(|block| black_box(&mut *into).copy_from_slice(block));
+        begin.elapsed().as_nanos().max(1)
+    };
+    let least = (0..7).map(|_| once(&mut into)).min().unwrap_or(1);
+    (((BLOCK * BLOCKS) as u128 * 1000 / least) as u64).max(1)
+}
+
+/// Keeps what concerns this host, beside what was known of its other rails.
+fn keep(findings: &str) -> Result<(), String> {
+    let findings: Findings = serde_json::from_str(findings).map_err(|cause| cause.to_string())?;
+    let host = samples::host();
+    let Some(rails) = findings.get(&host) else { return Ok(()) };
+    let folder = samples::folder()
+        .ok_or("neither XDG_CACHE_HOME nor HOME is set: no place to keep the figures")?;
+    let known = Samples::read(&folder, &host).ok().flatten();
+    let mut samples = known.unwrap_or_else(|| Samples::none(&host));
+    samples.rails.extend(rails.clone());
+    let path = samples.write(&folder)?;
+    // Of two processes of one machine both write the same; one says so.
+    if env::var("COMBRAY_LOCAL_RANK").is_ok_and(|rank| rank == "0") {
+        println!("Kept for {host} in {}", path.display());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, interfaces: &[(&str, &str)]) -> Description {
+        let interface = |(name, address): &(&str, &str)| {
+            ((*name).to_owned(), address.parse().expect("an address"), 24)
+        };
+        Description {
+            host: name.into(),
+            place: None,
+            interfaces: interfaces.iter().map(interface).collect(),
+            copied_bytes_per_us: 8000,
+        }
+    }
+
+    #[test]
+    fn rails_join_interfaces_of_one_network() {
+        let one = host("one", &[("eth0", "10.0.0.1"), ("eth1", "10.0.1.1"), ("eth2", "10.0.2.1")]);
+        let other = host("two", &[("enp1", "10.0.1.2"), ("enp0", "10.0.0.2")]);
+        let rails = rails_between(&[one.clone(), other]).unwrap();
+        let names: Vec<_> = rails.iter().map(|rail| rail.names.join(" ")).collect();
+        assert_eq!(names, ["tcp:eth0 tcp:enp0", "tcp:eth1 tcp:enp1"]);
+        assert_eq!(rails[1].net.as_deref(), Some("10.0.1.1/24"));
+        assert_eq!(rails_between(&[one.clone(), one.clone()]).unwrap()[0].names[0], "shm");
+        let far = host("far", &[("eth0", "192.168.7.1")]);
+        assert!(rails_between(&[one, far]).unwrap_err().contains("COMBRAY_NET"));
+    }
+}
