@@ -177,7 +177,7 @@ SCENARIOS = [
     *(played_under(play, name, manager) for name, manager in MANAGERS.items()
       for play in (programs_find_each_other, messages_arrive, nobody_survives)),
     *(played_under(a_session_may_follow_the_world, name, manager)
-      for name, manager in MANAGERS.items() if not name.endswith("_on_hosts")),
+      for name, manager in MANAGERS.items()),
     slurm_without_pmi_is_told,
     missing_pmix_library_is_told,
     dead_pmix_launcher_is_told,
