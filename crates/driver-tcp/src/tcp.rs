@@ -702,7 +702,8 @@ fn profile(interface: &Interface) -> RailProfile {
         fetch_segment_bytes_min: 0,
         latency_ns: 5_000,
         bandwidth_bytes_per_us: interface.speed.unwrap_or(SPEED_ASSUMED),
-        packet_ns: 2_500,
+        // Writing and reading it, and the polls between two of them.
+        packet_ns: 6_000,
         bulk: true,
     }
 }

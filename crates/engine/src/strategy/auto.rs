@@ -7,8 +7,9 @@ use super::split::ON_ALL_RAILS;
 use super::{Direct, LOOKAHEAD, Plan, Priority, RailView, Strategy, Window};
 
 /// Predicts from the models of the rails how long what waits would take under several strategies,
-/// and plans as the best of them does. Where there is nothing to choose it predicts nothing: a lone
-/// chunk, small ones that all go into one packet, or a lone rail whose packets cost next to nothing.
+/// and plans as the best of them does. Where there is nothing to choose it predicts nothing: if not
+/// small messages and longer ones wait that go in packets of their own, or on a lone rail whose
+/// packets cost next to nothing.
 /// Where the program said that some messages are more urgent than others it is `priority`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Auto;
@@ -40,7 +41,7 @@ impl Strategy for Auto {
     }
 }
 
-/// Predicts, and plans as the best does.
+/// Predicts, and plans as the best does; `plan` holds what goes as submitted.
 #[cold]
 fn choose(window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut Plan) {
     let sight = Sight::new(window, rails);
@@ -56,6 +57,14 @@ fn choose(window: &dyn Window, rails: &[RailView<'_>], rail: usize, plan: &mut P
     let split: Candidate<'_> =
         &|window, rails, rail, plan| ON_ALL_RAILS.plan(window, rails, rail, plan);
     let divides = rails.len() > 1 && sight.has_large();
+    if !sight.is_mixed(rails[rail].model) {
+        // No order is better than another one.
+        if divides {
+            plan.clear();
+            ON_ALL_RAILS.plan(window, rails, rail, plan);
+        }
+        return;
+    }
     // The likely best first: the others are left off when they are worse. It is taken of equals.
     let candidates = [divides.then_some(split), Some(submitted), Some(small), Some(direct)];
     let (mut best, mut least) = (submitted, u64::MAX);

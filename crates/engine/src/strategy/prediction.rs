@@ -6,6 +6,8 @@
 //! last of what it was given, so that one packet is underway and one prepared.
 
 use super::{Offer, Plan, RailView, Window};
+use crate::model::RailModel;
+use crate::tactic;
 
 /// So many of the oldest chunks a prediction is made for: it shall cost about what a packet does.
 pub(super) const SEEN_MAX: usize = 16;
@@ -33,7 +35,7 @@ impl Sight {
     pub(super) fn new(window: &dyn Window, rails: &[RailView<'_>]) -> Self {
         let mut sight = Self { offers: [Offer::new(0, 0); SEEN_MAX], count: window.len() };
         sight.count = sight.count.min(SEEN_MAX);
-        let longest = rails.iter().map(|view| crate::tactic::part_bytes_max(view.model)).max();
+        let longest = rails.iter().map(|view| tactic::part_bytes_max(view.model)).max();
         let seen = longest.unwrap_or(0).saturating_mul(PARTS_SEEN);
         for (index, place) in sight.offers[..sight.count].iter_mut().enumerate() {
             *place = window.offer(index);
@@ -47,6 +49,13 @@ impl Sight {
     /// Whether a large message is among the chunks.
     pub(super) fn has_large(&self) -> bool {
         self.offers[..self.count].iter().any(|offer| offer.divisible)
+    }
+
+    /// Whether there are small chunks as well as longer ones that go in packets of their own.
+    pub(super) fn is_mixed(&self, model: &RailModel) -> bool {
+        let mut packets = self.offers[..self.count].iter().filter(|offer| !offer.divisible);
+        let first = packets.next().map(|offer| tactic::is_small(offer, model));
+        packets.any(|offer| Some(tactic::is_small(offer, model)) != first)
     }
 
     /// Whether some messages are more urgent than others.
