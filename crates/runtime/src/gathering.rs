@@ -14,8 +14,8 @@ use base::GateId;
 /// So many bursts in a row make the next one expected.
 const STREAK: u8 = 3;
 
-/// What comes later than this after the first message is not of its burst.
-const BURST_MAX: Duration = Duration::from_micros(20);
+/// A burst that has lasted so long has gathered enough.
+const BURST_MAX: Duration = Duration::from_micros(100);
 
 /// The clock is read for the second message, and then for one in so many.
 const MESSAGES_PER_LOOK: u32 = 8;
@@ -34,6 +34,8 @@ struct Burst {
     messages: u32,
     /// How many bursts there were in a row, up to [`STREAK`].
     streak: u8,
+    /// It goes on with one that has lasted too long.
+    continued: bool,
 }
 
 /// What to do with a message.
@@ -63,6 +65,11 @@ impl Gathering {
         } else if (burst.messages == 2 || burst.messages.is_multiple_of(MESSAGES_PER_LOOK))
             && self.since.is_some_and(|since| since.elapsed() > BURST_MAX)
         {
+            let streak = burst.streak;
+            self.end();
+            self.open.push(gate);
+            self.since = Some(Instant::now());
+            self.bursts[index] = Burst { messages: 1, streak, continued: true };
             return Advice::End;
         }
         if burst.streak == STREAK { Advice::Wait } else { Advice::Go }
@@ -84,8 +91,9 @@ impl Gathering {
         }
         for gate in self.open.drain(..) {
             let burst = &mut self.bursts[gate.0 as usize];
-            burst.streak = if burst.messages > 1 { STREAK.min(burst.streak + 1) } else { 0 };
-            burst.messages = 0;
+            let several = burst.messages > 1 || burst.continued;
+            let streak = if several { STREAK.min(burst.streak + 1) } else { 0 };
+            *burst = Burst { streak, ..Burst::default() };
         }
         self.since = None;
     }
@@ -119,6 +127,10 @@ mod tests {
         gathering.note(GATE);
         std::thread::sleep(BURST_MAX * 2);
         assert_eq!(gathering.note(GATE), Advice::End);
-        assert!(!gathering.holds(GATE));
+        gathering.end();
+        for _ in 0..2 {
+            burst(&mut gathering, 2);
+        }
+        assert_eq!(gathering.note(GATE), Advice::Wait, "it was a burst all the same");
     }
 }
