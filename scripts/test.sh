@@ -32,8 +32,10 @@ step generated cargo xtask codegen --check
 step install scripts/install.sh "$PWD/build/prefix"
 step installed tests/install/run
 step programs tests/run
+step hosts tests/cluster/run programs
 step random tests/random/run
 step mpi4py tests/mpi4py/run
+step mpi4py-hosts tests/cluster/run mpi4py
 step demos tests/mpi4py/demos
 for tool in address threads memory; do
     step "$tool" tests/checkers/run "$tool"
@@ -46,7 +48,7 @@ for ((i = 1; i <= number; i++)); do
     sed -nE 's/^(test result: [a-zA-Z]+\. )?([0-9]+) passed[;,] ([0-9]+) failed([;,] ([0-9]+) (ignored|skipped))?.*/\2 \3 \5/p' \
         "$logs/$i" | awk -v name="$(cat "$logs/$i.name")" '
         { passed += $1; failed += $2; skipped += $3; lines++ }
-        END { if (lines) printf "%-10s %6d passed, %4d failed, %4d skipped\n", name, passed, failed, skipped }' |
+        END { if (lines) printf "%-12s %6d passed, %4d failed, %4d skipped\n", name, passed, failed, skipped }' |
         tee -a "$logs/total"
 done
 for name in "${failed[@]+"${failed[@]}"}"; do

@@ -3,6 +3,7 @@
 // tens of bytes each, not a page or a pool buffer.
 // run: 2
 // timeout: 60
+// one machine: between machines most of the messages wait for a round trip each
 #include "check.h"
 
 enum { MESSAGES = 100000, TINY = 10000, SECONDS_MAX = 15, TINY_KIB_MAX = 2560 };
