@@ -37,8 +37,8 @@ pub(crate) struct Connection {
     written: u64,
     /// Since when the rail has always had something to do, and how much had been carried by then.
     busy_since: Option<(Instant, u64)>,
-    /// Whether bytes of parts may not have reached the peer's machine.
-    parts_underway: Cell<bool>,
+    /// Whether bytes of parts or large packets may not have reached the peer's machine.
+    large_underway: Cell<bool>,
 }
 
 enum Outgoing {
@@ -89,6 +89,8 @@ pub(crate) const INBOX_BYTES: usize = READ_BYTES + PACKET_BYTES_MAX + PART_HEAD_
 const READS_MAX: usize = 8;
 /// Data in short runs is gathered in pieces of so many bytes.
 const PIECE_BYTES: usize = 64 << 10;
+/// Packets of so many bytes stay underway long enough to ask the system how much of them is left.
+const LARGE_PACKET_BYTES: usize = 4 << 10;
 /// Less than this says nothing of a rail's speed.
 const MEASURED_BYTES_MIN: u64 = 64 << 10;
 
@@ -108,7 +110,7 @@ impl Connection {
             amid_parts: false,
             written: 0,
             busy_since: None,
-            parts_underway: Cell::new(false),
+            large_underway: Cell::new(false),
         }
     }
 
@@ -122,15 +124,16 @@ impl Connection {
         !self.outgoing.is_empty()
     }
 
-    /// Bytes of parts that were posted and have not reached the peer's machine, with what is among
-    /// them. Packets alone are through before it would be worth asking the system.
+    /// Bytes of parts and of large packets that were posted and have not reached the peer's machine,
+    /// with what is among them. Short packets alone are through before it would be worth asking the
+    /// system.
     pub(crate) fn backlog(&self) -> u64 {
-        if !self.parts_underway.get() {
+        if !self.large_underway.get() {
             return 0;
         }
         let waiting: usize = self.outgoing.iter().map(Outgoing::left).sum();
         let backlog = waiting as u64 + self.unacknowledged();
-        self.parts_underway.set(backlog > 0);
+        self.large_underway.set(backlog > 0);
         backlog
     }
 
@@ -146,6 +149,9 @@ impl Connection {
     /// Writes a frame as far as there is room, and keeps the rest.
     pub(crate) fn post(&mut self, frame: &[u8]) -> io::Result<()> {
         self.posted = true;
+        if frame.len() >= LARGE_PACKET_BYTES {
+            self.large_underway.set(true);
+        }
         let written = if self.outgoing.is_empty() { write_some(&self.stream, frame)? } else { 0 };
         self.written += written as u64;
         if written < frame.len() {
@@ -158,7 +164,7 @@ impl Connection {
     /// Begins to write a part.
     pub(crate) fn post_part(&mut self, part: Part, written: &mut Written) -> io::Result<()> {
         self.posted = true;
-        self.parts_underway.set(true);
+        self.large_underway.set(true);
         let head = frame::part_head(&part.label, part.length);
         // As long as the system still holds something, the rail has not been idle.
         if self.busy_since.is_none() || self.unacknowledged() == 0 {
