@@ -460,8 +460,7 @@ impl Tcp {
             }
             Ok(Heard::Instead(other)) => {
                 self.give_up(gate, other);
-                let message = "what it carried came over another interface".to_owned();
-                self.lost.push((gate, other, DriverError { message }));
+                self.lose(gate, other, "what it carried came over another interface", true);
                 self.receive(slot, sink)
             }
             Err(error) => {
