@@ -106,7 +106,7 @@ impl Own {
     /// A doorbell that also rings when `other` becomes readable.
     pub(crate) fn doorbell_beside(&self, other: OwnedFd) -> io::Result<DescriptorBell> {
         let (segment, reader) = (Arc::clone(&self.segment), self.reader.try_clone()?);
-        Ok(DescriptorBell { segment, reader, other })
+        Ok(DescriptorBell { segment, reader, other, sleepers: AtomicU32::new(0) })
     }
 
     pub(crate) fn fence_required(&self) -> bool {
@@ -201,6 +201,8 @@ pub(crate) struct DescriptorBell {
     segment: Arc<Segment>,
     reader: PipeReader,
     other: OwnedFd,
+    /// Threads that are asleep or about to be.
+    sleepers: AtomicU32,
 }
 
 impl Doorbell for DescriptorBell {
@@ -208,13 +210,20 @@ impl Doorbell for DescriptorBell {
         self.segment.arm(ON_PIPE)
     }
 
-    fn wait(&self, _ticket: u32, timeout: Duration) {
+    fn wait(&self, ticket: u32, timeout: Duration) {
         let mut both =
             [PollFd::new(&self.reader, PollFlags::IN), PollFd::new(&self.other, PollFlags::IN)];
         let timeout = Timespec::try_from(timeout).ok();
-        // Interrupted or not: the caller looks again.
-        let _ = poll(&mut both, timeout.as_ref());
-        if both[0].revents().contains(PollFlags::IN) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        // Whoever empties the pipe below has left before this thread was counted: then the bell
+        // rang before this look at it.
+        if self.segment.header().bell.load(Ordering::SeqCst) == ticket {
+            // Interrupted or not: the caller looks again.
+            let _ = poll(&mut both, timeout.as_ref());
+        }
+        let is_last = self.sleepers.fetch_sub(1, Ordering::SeqCst) == 1;
+        // What wakes one must wake all: the last empties the pipe.
+        if is_last && both[0].revents().contains(PollFlags::IN) {
             // Several bytes may be there: of rings that came after the sleep.
             let _ = (&self.reader).read(&mut [0; 64]);
         }

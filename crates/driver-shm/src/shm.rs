@@ -270,4 +270,28 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn one_ring_wakes_all_threads() {
+        let (one, two) = pair(true);
+        let one = Mutex::new(one);
+        let (other, _writer) = std::io::pipe().unwrap();
+        let bell = two.doorbell_beside(other.into()).unwrap();
+        let start = std::time::Instant::now();
+        for _ in 0..200 {
+            let armed = std::sync::Barrier::new(4);
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        let ticket = bell.arm();
+                        armed.wait();
+                        bell.wait(ticket, std::time::Duration::from_secs(20));
+                    });
+                }
+                armed.wait();
+                one.lock().unwrap().push(GateId(1), 8, |out| out.fill(1));
+            });
+        }
+        assert!(start.elapsed().as_secs() < 15, "somebody slept until the time was over");
+    }
 }
