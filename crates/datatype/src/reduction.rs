@@ -5,18 +5,23 @@
 //! numbers, and of equal values `MPI_MINLOC` and `MPI_MAXLOC` take the lower index. Only which of
 //! two NaNs prevails is left open. Integers wrap around.
 //!
-//! Formats that no Rust type has are computed in software: correctly rounded, and slowly.
+//! Formats that no Rust type has are computed in software, correctly rounded.
 
 mod compound;
 mod element;
-mod software;
+mod half;
+mod wide;
 
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 
-use self::compound::{Complex, Pair, maximum_location, minimum_location};
-use self::element::{Arithmetic, Bits, Ordered, Truth, apply};
-use self::software::{Extended, Half, Quadruple};
+use self::compound::{Complex, MaximumLocation, MinimumLocation, Pair};
+use self::element::{
+    Arithmetic, Bits, BitwiseAnd, BitwiseOr, BitwiseXor, LogicalAnd, LogicalOr, LogicalXor,
+    Maximum, Minimum, Ordered, Product, Sum, Truth, apply,
+};
+use self::half::{Half, HalfBits};
+use self::wide::{Extended, Quadruple};
 use crate::predefined::{Kind, Precision, Predefined};
 
 macro_rules! operators {
@@ -169,7 +174,9 @@ fn kernel(operator: Operator, element: Predefined) -> Option<Kernel> {
             _ => truth::<u128>(operator),
         },
         (_, Kind::Real(precision)) => match precision {
-            Precision::Half => real::<Half>(operator),
+            Precision::Half => {
+                extreme::<HalfBits>(operator).or_else(|| arithmetic::<Half>(operator))
+            }
             Precision::Single => real::<f32>(operator),
             Precision::Double => real::<f64>(operator),
             Precision::Extended => real::<Extended>(operator),
@@ -227,53 +234,47 @@ fn is_c_integer(element: Predefined) -> bool {
 }
 
 fn real<T: Arithmetic + Ordered>(operator: Operator) -> Option<Kernel> {
+    extreme::<T>(operator).or_else(|| arithmetic::<T>(operator))
+}
+
+fn extreme<T: Ordered>(operator: Operator) -> Option<Kernel> {
     match operator {
-        Operator::Minimum => Some(|incoming, inout| apply(incoming, inout, T::lesser)),
-        Operator::Maximum => Some(|incoming, inout| apply(incoming, inout, T::greater)),
-        _ => arithmetic::<T>(operator),
+        Operator::Minimum => Some(apply::<T, Minimum>),
+        Operator::Maximum => Some(apply::<T, Maximum>),
+        _ => None,
     }
 }
 
 fn arithmetic<T: Arithmetic>(operator: Operator) -> Option<Kernel> {
     match operator {
-        Operator::Sum => Some(|incoming, inout| apply(incoming, inout, T::plus)),
-        Operator::Product => Some(|incoming, inout| apply(incoming, inout, T::times)),
+        Operator::Sum => Some(apply::<T, Sum>),
+        Operator::Product => Some(apply::<T, Product>),
         _ => None,
     }
 }
 
 fn bits<T: Bits>(operator: Operator) -> Option<Kernel> {
     match operator {
-        Operator::BitwiseAnd => Some(|incoming, inout| apply(incoming, inout, T::and)),
-        Operator::BitwiseOr => Some(|incoming, inout| apply(incoming, inout, T::or)),
-        Operator::BitwiseXor => Some(|incoming, inout| apply(incoming, inout, T::exclusive_or)),
+        Operator::BitwiseAnd => Some(apply::<T, BitwiseAnd>),
+        Operator::BitwiseOr => Some(apply::<T, BitwiseOr>),
+        Operator::BitwiseXor => Some(apply::<T, BitwiseXor>),
         _ => None,
     }
 }
 
 fn truth<T: Truth>(operator: Operator) -> Option<Kernel> {
     match operator {
-        Operator::LogicalAnd => Some(|incoming, inout| {
-            apply(incoming, inout, |left: T, right: T| T::of(left.is_true() & right.is_true()));
-        }),
-        Operator::LogicalOr => Some(|incoming, inout| {
-            apply(incoming, inout, |left: T, right: T| T::of(left.is_true() | right.is_true()));
-        }),
-        Operator::LogicalXor => Some(|incoming, inout| {
-            apply(incoming, inout, |left: T, right: T| T::of(left.is_true() ^ right.is_true()));
-        }),
+        Operator::LogicalAnd => Some(apply::<T, LogicalAnd>),
+        Operator::LogicalOr => Some(apply::<T, LogicalOr>),
+        Operator::LogicalXor => Some(apply::<T, LogicalXor>),
         _ => None,
     }
 }
 
 fn location<V: Ordered, I: Ordered>(operator: Operator) -> Option<Kernel> {
     match operator {
-        Operator::MinimumLocation => Some(|incoming, inout| {
-            apply(incoming, inout, minimum_location::<V, I> as fn(Pair<V, I>, Pair<V, I>) -> _);
-        }),
-        Operator::MaximumLocation => Some(|incoming, inout| {
-            apply(incoming, inout, maximum_location::<V, I> as fn(Pair<V, I>, Pair<V, I>) -> _);
-        }),
+        Operator::MinimumLocation => Some(apply::<Pair<V, I>, MinimumLocation>),
+        Operator::MaximumLocation => Some(apply::<Pair<V, I>, MaximumLocation>),
         _ => None,
     }
 }

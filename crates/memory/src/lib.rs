@@ -13,6 +13,7 @@ mod copy;
 mod scratch;
 mod segment_list;
 mod slices;
+pub mod vector;
 
 pub use buffer::{Buffer, Layout, Owner, Segment};
 pub use copy::Memory;

@@ -1,6 +1,6 @@
 //! Elements made of two others: complex numbers, and values with an index.
 
-use super::element::{Arithmetic, Element, Ordered};
+use super::element::{Arithmetic, Combination, Element, Nan, Ordered};
 
 /// A complex number: real and imaginary part.
 #[derive(Clone, Copy)]
@@ -18,51 +18,47 @@ pub(super) struct Pair<V, I> {
 }
 
 /// The pair of the smaller value; of equal ones that of the lower index.
-pub(super) fn minimum_location<V: Ordered, I: Ordered>(
-    left: Pair<V, I>,
-    right: Pair<V, I>,
-) -> Pair<V, I> {
-    let prevails = |one: V, other: V| one.is_below(other) || (one.is_nan() && !other.is_nan());
-    located(left, right, prevails)
-}
+pub(super) struct MinimumLocation;
 
 /// The pair of the larger value; of equal ones that of the lower index.
-pub(super) fn maximum_location<V: Ordered, I: Ordered>(
-    left: Pair<V, I>,
-    right: Pair<V, I>,
-) -> Pair<V, I> {
-    let prevails = |one: V, other: V| other.is_below(one) || (one.is_nan() && !other.is_nan());
-    located(left, right, prevails)
+pub(super) struct MaximumLocation;
+
+impl<V: Ordered, I: Ordered> Combination<Pair<V, I>> for MinimumLocation {
+    #[inline(always)]
+    fn of(left: Pair<V, I>, right: Pair<V, I>) -> Pair<V, I> {
+        let (one, other) = (left.value.key(Nan::Below), right.value.key(Nan::Below));
+        if (one < other) | ((one == other) & precedes(left, right)) { left } else { right }
+    }
 }
 
-fn located<V: Ordered, I: Ordered>(
-    left: Pair<V, I>,
-    right: Pair<V, I>,
-    prevails: impl Fn(V, V) -> bool,
-) -> Pair<V, I> {
-    let precedes = |one: I, other: I| one.is_below(other) || (other.is_nan() && !one.is_nan());
-    // Zeros of both signs are equal, but which one is taken must not depend on the order.
-    let signs = |pair: Pair<V, I>| (pair.value.is_negative(), pair.index.is_negative());
-    if prevails(left.value, right.value) {
-        left
-    } else if prevails(right.value, left.value) || precedes(right.index, left.index) {
-        right
-    } else if precedes(left.index, right.index) || signs(left) > signs(right) {
-        left
-    } else {
-        right
+impl<V: Ordered, I: Ordered> Combination<Pair<V, I>> for MaximumLocation {
+    #[inline(always)]
+    fn of(left: Pair<V, I>, right: Pair<V, I>) -> Pair<V, I> {
+        let (one, other) = (left.value.key(Nan::Above), right.value.key(Nan::Above));
+        if (one > other) | ((one == other) & precedes(left, right)) { left } else { right }
     }
+}
+
+/// Whether `left` is taken of two pairs with equal values. Zeros of both signs are equal, but which
+/// one is taken must not depend on the order.
+#[inline(always)]
+fn precedes<V: Ordered, I: Ordered>(left: Pair<V, I>, right: Pair<V, I>) -> bool {
+    let (one, other) = (left.index.key(Nan::Above), right.index.key(Nan::Above));
+    let signs = |pair: Pair<V, I>| {
+        2 * u8::from(pair.value.is_negative()) + u8::from(pair.index.is_negative())
+    };
+    (one < other) | ((one == other) & (signs(left) > signs(right)))
 }
 
 impl<T: Element> Element for Complex<T> {
     const BYTES: usize = 2 * T::BYTES;
 
-    #[inline]
+    #[inline(always)]
     fn load(bytes: &[u8]) -> Self {
         Self { real: T::load(bytes), imaginary: T::load(&bytes[T::BYTES..]) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(self, bytes: &mut [u8]) {
         self.real.store(bytes);
         self.imaginary.store(&mut bytes[T::BYTES..]);
@@ -70,10 +66,12 @@ impl<T: Element> Element for Complex<T> {
 }
 
 impl<T: Arithmetic + Negated> Arithmetic for Complex<T> {
+    #[inline(always)]
     fn plus(self, other: Self) -> Self {
         Self { real: self.real.plus(other.real), imaginary: self.imaginary.plus(other.imaginary) }
     }
 
+    #[inline(always)]
     fn times(self, other: Self) -> Self {
         let minus = self.imaginary.times(other.imaginary).negated();
         Self {
@@ -89,12 +87,14 @@ pub(super) trait Negated {
 }
 
 impl Negated for f32 {
+    #[inline(always)]
     fn negated(self) -> Self {
         -self
     }
 }
 
 impl Negated for f64 {
+    #[inline(always)]
     fn negated(self) -> Self {
         -self
     }
@@ -103,12 +103,12 @@ impl Negated for f64 {
 impl<V: Element, I: Element> Element for Pair<V, I> {
     const BYTES: usize = V::BYTES + I::BYTES;
 
-    #[inline]
+    #[inline(always)]
     fn load(bytes: &[u8]) -> Self {
         Self { value: V::load(bytes), index: I::load(&bytes[V::BYTES..]) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(self, bytes: &mut [u8]) {
         self.value.store(bytes);
         self.index.store(&mut bytes[V::BYTES..]);

@@ -1,5 +1,9 @@
 //! Elements of arrays of bytes, and the types of Rust as elements.
 
+use std::marker::PhantomData;
+
+use memory::vector::{self, Work};
+
 /// A value that is kept in a fixed number of bytes.
 pub(super) trait Element: Copy {
     /// Bytes of one packed element.
@@ -12,16 +16,65 @@ pub(super) trait Element: Copy {
     fn store(self, bytes: &mut [u8]);
 }
 
+/// What becomes of two elements. A type, since a function that is passed on would not be inlined
+/// into loops for wider vectors.
+pub(super) trait Combination<T> {
+    fn of(left: T, right: T) -> T;
+}
+
+/// Makes combinations out of expressions.
+macro_rules! combinations {
+    ($($name:ident of $bound:path: |$left:ident, $right:ident| $result:expr;)*) => {
+        $(pub(super) struct $name;
+
+        impl<T: $bound> Combination<T> for $name {
+            #[inline(always)]
+            fn of($left: T, $right: T) -> T {
+                $result
+            }
+        })*
+    };
+}
+
+combinations! {
+    Sum of Arithmetic: |left, right| left.plus(right);
+    Product of Arithmetic: |left, right| left.times(right);
+    Minimum of Ordered: |left, right| left.lesser(right);
+    Maximum of Ordered: |left, right| left.greater(right);
+    BitwiseAnd of Bits: |left, right| left.and(right);
+    BitwiseOr of Bits: |left, right| left.or(right);
+    BitwiseXor of Bits: |left, right| left.exclusive_or(right);
+    LogicalAnd of Truth: |left, right| T::of(left.is_true() & right.is_true());
+    LogicalOr of Truth: |left, right| T::of(left.is_true() | right.is_true());
+    LogicalXor of Truth: |left, right| T::of(left.is_true() ^ right.is_true());
+}
+
+/// So few bytes do not pay for the question what the processor can.
+const FEW_BYTES: usize = 32;
+
 /// Combines all elements of two slices, `incoming` on the left; the results go to `inout`.
-///
-/// The loop is over constant-size chunks without bounds checks, which the compiler turns into
-/// vector instructions where the element allows it.
-#[inline]
-pub(super) fn apply<T: Element>(incoming: &[u8], inout: &mut [u8], operation: impl Fn(T, T) -> T) {
+pub(super) fn apply<T: Element, C: Combination<T>>(incoming: &[u8], inout: &mut [u8]) {
     assert_eq!(incoming.len(), inout.len(), "both operands have the same number of elements");
-    let pairs = incoming.chunks_exact(T::BYTES).zip(inout.chunks_exact_mut(T::BYTES));
-    for (left, right) in pairs {
-        operation(T::load(left), T::load(right)).store(right);
+    let few = incoming.len() <= FEW_BYTES;
+    let elements = Elements::<T, C> { incoming, inout, how: PhantomData };
+    if few { elements.run() } else { vector::widest(elements) }
+}
+
+struct Elements<'a, T, C> {
+    incoming: &'a [u8],
+    inout: &'a mut [u8],
+    how: PhantomData<(T, C)>,
+}
+
+impl<T: Element, C: Combination<T>> Work for Elements<'_, T, C> {
+    /// A loop over chunks of constant size without bounds checks, which the compiler turns into
+    /// vector instructions where the element allows it.
+    #[inline(always)]
+    fn run(self) {
+        let left = self.incoming.chunks_exact(T::BYTES);
+        for (left, right) in left.zip(self.inout.chunks_exact_mut(T::BYTES)) {
+            C::of(T::load(left), T::load(right)).store(right);
+        }
     }
 }
 
@@ -31,32 +84,49 @@ pub(super) trait Arithmetic: Element {
     fn times(self, other: Self) -> Self;
 }
 
+/// Where what is no number stands in an order of numbers.
+#[derive(Clone, Copy)]
+pub(super) enum Nan {
+    Below,
+    Above,
+}
+
+impl Nan {
+    #[inline(always)]
+    pub fn of<T>(self, lowest: T, highest: T) -> T {
+        match self {
+            Nan::Below => lowest,
+            Nan::Above => highest,
+        }
+    }
+}
+
 /// What can be compared.
 pub(super) trait Ordered: Element {
-    /// Whether this value is less; false if one of the two is no number.
-    fn is_below(self, other: Self) -> bool;
+    /// An integer.
+    type Key: Copy + Ord;
 
-    fn is_nan(self) -> bool {
-        false
-    }
+    /// A key that is ordered as the values are: equal for equal ones, such as zeros of both signs.
+    fn key(self, nan: Nan) -> Self::Key;
 
     /// Whether the sign is negative; asked only to tell apart what is equal.
+    #[inline(always)]
     fn is_negative(self) -> bool {
         false
     }
 
     /// The smaller value: a NaN if there is one, and -0.0 rather than 0.0.
+    #[inline(always)]
     fn lesser(self, other: Self) -> Self {
-        let equal = !self.is_below(other) && !other.is_below(self);
-        let preferred = self.is_below(other) || (equal && self.is_negative());
-        if self.is_nan() || (preferred && !other.is_nan()) { self } else { other }
+        let (left, right) = (self.key(Nan::Below), other.key(Nan::Below));
+        if (left < right) | ((left == right) & self.is_negative()) { self } else { other }
     }
 
     /// The larger value: a NaN if there is one, and 0.0 rather than -0.0.
+    #[inline(always)]
     fn greater(self, other: Self) -> Self {
-        let equal = !self.is_below(other) && !other.is_below(self);
-        let preferred = other.is_below(self) || (equal && !self.is_negative());
-        if self.is_nan() || (preferred && !other.is_nan()) { self } else { other }
+        let (left, right) = (self.key(Nan::Above), other.key(Nan::Above));
+        if (left > right) | ((left == right) & !self.is_negative()) { self } else { other }
     }
 }
 
@@ -78,14 +148,14 @@ macro_rules! native_element {
         $(impl Element for $number {
             const BYTES: usize = size_of::<$number>();
 
-            #[inline]
+            #[inline(always)]
             fn load(bytes: &[u8]) -> Self {
                 let mut value = [0; Self::BYTES];
                 value.copy_from_slice(&bytes[..Self::BYTES]);
                 Self::from_ne_bytes(value)
             }
 
-            #[inline]
+            #[inline(always)]
             fn store(self, bytes: &mut [u8]) {
                 bytes[..Self::BYTES].copy_from_slice(&self.to_ne_bytes());
             }
@@ -96,42 +166,54 @@ macro_rules! native_element {
 macro_rules! integer {
     ($($number:ty)*) => {
         $(impl Arithmetic for $number {
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
             }
+            #[inline(always)]
             fn times(self, other: Self) -> Self {
                 self.wrapping_mul(other)
             }
         }
 
         impl Ordered for $number {
-            fn is_below(self, other: Self) -> bool {
-                self < other
+            type Key = $number;
+
+            #[inline(always)]
+            fn key(self, _: Nan) -> $number {
+                self
             }
+            #[inline(always)]
             fn lesser(self, other: Self) -> Self {
                 self.min(other)
             }
+            #[inline(always)]
             fn greater(self, other: Self) -> Self {
                 self.max(other)
             }
         }
 
         impl Bits for $number {
+            #[inline(always)]
             fn and(self, other: Self) -> Self {
                 self & other
             }
+            #[inline(always)]
             fn or(self, other: Self) -> Self {
                 self | other
             }
+            #[inline(always)]
             fn exclusive_or(self, other: Self) -> Self {
                 self ^ other
             }
         }
 
         impl Truth for $number {
+            #[inline(always)]
             fn is_true(self) -> bool {
                 self != 0
             }
+            #[inline(always)]
             fn of(truth: bool) -> Self {
                 <$number>::from(truth)
             }
@@ -140,33 +222,42 @@ macro_rules! integer {
 }
 
 macro_rules! real {
-    ($($number:ty)*) => {
+    ($($number:ty: $key:ty;)*) => {
         $(impl Arithmetic for $number {
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
             }
+            #[inline(always)]
             fn times(self, other: Self) -> Self {
                 self * other
             }
         }
 
         impl Ordered for $number {
-            fn is_below(self, other: Self) -> bool {
-                self < other
+            type Key = $key;
+
+            #[inline(always)]
+            fn key(self, nan: Nan) -> $key {
+                let magnitude = self.abs().to_bits() as $key;
+                // -1 for negative numbers, else 0.
+                let sign = self.to_bits() as $key >> (<$key>::BITS - 1);
+                let key = (magnitude ^ sign) - sign;
+                if self.is_nan() { nan.of(<$key>::MIN, <$key>::MAX) } else { key }
             }
-            fn is_nan(self) -> bool {
-                self.is_nan()
-            }
+            #[inline(always)]
             fn is_negative(self) -> bool {
                 self.is_sign_negative()
             }
             // Selections instead of branches, so that they become vector instructions. Equal
             // numbers have equal bits, but for the sign of zero.
+            #[inline(always)]
             fn lesser(self, other: Self) -> Self {
                 let smaller = if self < other || self.is_nan() { self } else { other };
                 let either = Self::from_bits(self.to_bits() | other.to_bits());
                 if self == other { either } else { smaller }
             }
+            #[inline(always)]
             fn greater(self, other: Self) -> Self {
                 let larger = if self > other || self.is_nan() { self } else { other };
                 let both = Self::from_bits(self.to_bits() & other.to_bits());
@@ -178,4 +269,4 @@ macro_rules! real {
 
 native_element!(i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64);
 integer!(i8 i16 i32 i64 i128 u8 u16 u32 u64 u128);
-real!(f32 f64);
+real!(f32: i32; f64: i64;);

@@ -1,75 +1,82 @@
-//! Floating-point formats that no Rust type has: half, x87 extended, quadruple precision.
-
-use rustc_apfloat::Float;
-use rustc_apfloat::ieee::{Quad, X87DoubleExtended};
+//! Half precision, which no Rust type has.
 
 use super::compound::Negated;
-use super::element::{Arithmetic, Element, Ordered};
+use super::element::{Arithmetic, Element, Nan, Ordered};
 
-/// IEEE binary16, as the single-precision number that has its value.
+/// IEEE binary16, as the single-precision number that has its value: to be computed with.
 ///
 /// One addition or multiplication in single precision and one rounding give the correctly rounded
 /// result in half precision: single precision has more than twice its digits.
 #[derive(Clone, Copy)]
 pub(super) struct Half(f32);
 
-/// The 80-bit format of the x87 in 16 bytes, of which the upper six mean nothing.
+/// IEEE binary16 as its bits: to be compared.
 #[derive(Clone, Copy)]
-pub(super) struct Extended(X87DoubleExtended);
-
-/// IEEE binary128.
-#[derive(Clone, Copy)]
-pub(super) struct Quadruple(Quad);
+pub(super) struct HalfBits(u16);
 
 impl Element for Half {
     const BYTES: usize = 2;
 
-    #[inline]
+    #[inline(always)]
     fn load(bytes: &[u8]) -> Self {
         Self(single_of_half(u16::load(bytes)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(self, bytes: &mut [u8]) {
         half_of_single(self.0).store(bytes);
     }
 }
 
 impl Arithmetic for Half {
+    #[inline(always)]
     fn plus(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
 
+    #[inline(always)]
     fn times(self, other: Self) -> Self {
         Self(self.0 * other.0)
     }
 }
 
-impl Ordered for Half {
-    fn is_below(self, other: Self) -> bool {
-        self.0 < other.0
-    }
-
-    fn is_nan(self) -> bool {
-        self.0.is_nan()
-    }
-
-    fn is_negative(self) -> bool {
-        self.0.is_sign_negative()
-    }
-
-    fn lesser(self, other: Self) -> Self {
-        Self(self.0.lesser(other.0))
-    }
-
-    fn greater(self, other: Self) -> Self {
-        Self(self.0.greater(other.0))
+impl Negated for Half {
+    #[inline(always)]
+    fn negated(self) -> Self {
+        Self(-self.0)
     }
 }
 
-impl Negated for Half {
-    fn negated(self) -> Self {
-        Self(-self.0)
+impl Element for HalfBits {
+    const BYTES: usize = 2;
+
+    #[inline(always)]
+    fn load(bytes: &[u8]) -> Self {
+        Self(u16::load(bytes))
+    }
+
+    #[inline(always)]
+    fn store(self, bytes: &mut [u8]) {
+        self.0.store(bytes);
+    }
+}
+
+impl Ordered for HalfBits {
+    type Key = i16;
+
+    #[inline(always)]
+    fn key(self, nan: Nan) -> i16 {
+        let magnitude = (self.0 & !HALF_SIGN) as i16;
+        // -1 for negative numbers, else 0.
+        let sign = self.0 as i16 >> 15;
+        let key = (magnitude ^ sign) - sign;
+        let is_nan = magnitude > HALF_INFINITY as i16;
+        if is_nan { nan.of(i16::MIN, i16::MAX) } else { key }
+    }
+
+    #[inline(always)]
+    fn is_negative(self) -> bool {
+        self.0 & HALF_SIGN != 0
     }
 }
 
@@ -88,7 +95,7 @@ const BEYOND_LARGEST: u32 = 0x4780_0000;
 
 // Both conversions compute all cases and select one, so that they become vector instructions.
 
-#[inline]
+#[inline(always)]
 fn single_of_half(half: u16) -> f32 {
     let magnitude = u32::from(half & !HALF_SIGN);
     let special = f32::INFINITY.to_bits() | magnitude << LOST_DIGITS;
@@ -101,7 +108,7 @@ fn single_of_half(half: u16) -> f32 {
 }
 
 /// Rounds to the nearest half, to the even one of two.
-#[inline]
+#[inline(always)]
 fn half_of_single(single: f32) -> u16 {
     let sign = (single.to_bits() >> 16) as u16 & HALF_SIGN;
     let magnitude = single.to_bits() & 0x7fff_ffff;
@@ -117,60 +124,10 @@ fn half_of_single(single: f32) -> u16 {
     sign | if magnitude > f32::INFINITY.to_bits() { nan } else { number }
 }
 
-macro_rules! wide_float {
-    ($name:ident, $float:ty, $digits:literal) => {
-        impl Element for $name {
-            const BYTES: usize = 16;
-
-            fn load(bytes: &[u8]) -> Self {
-                let unused = u128::BITS - $digits;
-                Self(<$float>::from_bits(u128::load(bytes) << unused >> unused))
-            }
-
-            fn store(self, bytes: &mut [u8]) {
-                self.0.to_bits().store(bytes);
-            }
-        }
-
-        impl Arithmetic for $name {
-            fn plus(self, other: Self) -> Self {
-                Self((self.0 + other.0).value)
-            }
-
-            fn times(self, other: Self) -> Self {
-                Self((self.0 * other.0).value)
-            }
-        }
-
-        impl Ordered for $name {
-            fn is_below(self, other: Self) -> bool {
-                self.0 < other.0
-            }
-
-            fn is_nan(self) -> bool {
-                self.0.is_nan()
-            }
-
-            fn is_negative(self) -> bool {
-                self.0.is_negative()
-            }
-        }
-
-        impl Negated for $name {
-            fn negated(self) -> Self {
-                Self(-self.0)
-            }
-        }
-    };
-}
-
-wide_float!(Extended, X87DoubleExtended, 80);
-wide_float!(Quadruple, Quad, 128);
-
 #[cfg(test)]
 mod tests {
-    use rustc_apfloat::FloatConvert;
     use rustc_apfloat::ieee;
+    use rustc_apfloat::{Float, FloatConvert};
 
     use super::*;
 
@@ -206,24 +163,5 @@ mod tests {
                 }
             }
         }
-
-        /// The exact values of long doubles as C prints them, and arithmetic that needs more
-        /// digits than double precision has.
-        #[test]
-        fn extended_sums_agree_with_integers(left in 0..u64::MAX / 2, right in 0..u64::MAX / 2) {
-            let of = |value: u64| Extended(X87DoubleExtended::from_u128(u128::from(value)).value);
-            let sum = of(left).plus(of(right));
-            assert_eq!(sum.0.to_bits(), of(left + right).0.to_bits());
-        }
-    }
-
-    #[test]
-    fn extended_is_laid_out_as_by_the_x87() {
-        let mut bytes = [0xff; 16];
-        bytes[..10].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0xc0, 0xff, 0x3f]);
-        let one_and_a_half = Extended::load(&bytes);
-        one_and_a_half.times(one_and_a_half).store(&mut bytes);
-        // 2.25: the integer bit is explicit, the exponent is 1 + 16383, the padding is zero.
-        assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0, 0x90, 0, 0x40, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -1,0 +1,329 @@
+//! Floating-point numbers of 16 bytes, which no Rust type has: the 80-bit format of the x87, and
+//! IEEE binary128.
+//!
+//! Both have a sign, 15 bits of exponent with the same bias, and a significand, whose leading bit
+//! stands in the first format and is implied by the exponent in the second. Sums and products are
+//! correctly rounded, to the nearest number and to the even one of two. There are no branches but
+//! for what is no finite number, so that the time does not depend on the data.
+
+use super::compound::Negated;
+use super::element::{Arithmetic, Element, Nan, Ordered};
+
+/// A number with a significand of `PRECISION` bits, as the bits of its format.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wide<const PRECISION: u32>(u128);
+
+/// The 80-bit format of the x87 in 16 bytes, of which the upper six mean nothing.
+pub(super) type Extended = Wide<64>;
+
+/// IEEE binary128.
+pub(super) type Quadruple = Wide<113>;
+
+const EXPONENT_MAX: i32 = 0x7fff;
+const BIAS: i32 = 0x3fff;
+/// Bits behind the significand that decide how it is rounded; the last one stands for all that
+/// were shifted out. One more bit at the other end takes a carry.
+const ROUNDING_BITS: u32 = 3;
+const SURPLUS_BITS: u32 = ROUNDING_BITS + 1;
+
+impl<const PRECISION: u32> Wide<PRECISION> {
+    /// Whether the leading bit of the significand stands in the format.
+    const EXPLICIT: bool = PRECISION == 64;
+    const EXPONENT_AT: u32 = if Self::EXPLICIT { 64 } else { 112 };
+    const SIGN_AT: u32 = Self::EXPONENT_AT + 15;
+    const FRACTION: u128 = (1 << Self::EXPONENT_AT) - 1;
+    const MAGNITUDE: u128 = (1 << Self::SIGN_AT) - 1;
+    const LEADING: u128 = 1 << (PRECISION - 1);
+    const INFINITY: u128 = Self::packed(false, EXPONENT_MAX, Self::LEADING).0;
+    /// What makes a NaN of every number, a quiet one.
+    const QUIET_NAN: u128 = Self::INFINITY | 1 << (PRECISION - 2);
+
+    #[inline(always)]
+    const fn packed(negative: bool, exponent: i32, significand: u128) -> Self {
+        let sign = (negative as u128) << Self::SIGN_AT;
+        let exponent = (exponent as u128) << Self::EXPONENT_AT;
+        Self(sign | exponent | (significand & Self::FRACTION))
+    }
+
+    #[inline(always)]
+    fn exponent(self) -> i32 {
+        (self.0 >> Self::EXPONENT_AT) as i32 & EXPONENT_MAX
+    }
+
+    #[inline(always)]
+    fn negative(self) -> bool {
+        (self.0 >> Self::SIGN_AT) & 1 == 1
+    }
+
+    /// The exponent, which is at least 1 as that of the numbers below the normal ones, and the
+    /// significand.
+    #[inline(always)]
+    fn parts(self) -> (i32, u128) {
+        let exponent = self.exponent();
+        let implied = if Self::EXPLICIT || exponent == 0 { 0 } else { Self::LEADING };
+        (exponent.max(1), self.0 & Self::FRACTION | implied)
+    }
+
+    /// Whether it is infinite or no number. Of the x87's format, bits without the leading one that
+    /// their exponent demands are no number.
+    #[inline(always)]
+    fn is_special(self) -> bool {
+        let exponent = self.exponent();
+        let incomplete = Self::EXPLICIT & (exponent != 0) & (self.0 & Self::LEADING == 0);
+        (exponent == EXPONENT_MAX) | incomplete
+    }
+
+    #[inline(always)]
+    fn is_infinite(self) -> bool {
+        self.0 & Self::MAGNITUDE == Self::INFINITY
+    }
+
+    #[inline(always)]
+    fn is_no_number(self) -> bool {
+        self.is_special() & !self.is_infinite()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn special_sum(self, other: Self) -> Self {
+        match (self.is_infinite(), other.is_infinite()) {
+            _ if self.is_no_number() => Self(self.0 | Self::QUIET_NAN),
+            _ if other.is_no_number() => Self(other.0 | Self::QUIET_NAN),
+            (true, true) if self.negative() != other.negative() => Self(Self::QUIET_NAN),
+            (true, _) => self,
+            _ => other,
+        }
+    }
+
+    /// Of two numbers, of which one is special or 0.
+    #[cold]
+    #[inline(never)]
+    fn special_product(self, other: Self) -> Self {
+        let negative = self.negative() != other.negative();
+        match (self.is_infinite(), other.is_infinite()) {
+            _ if self.is_no_number() => Self(self.0 | Self::QUIET_NAN),
+            _ if other.is_no_number() => Self(other.0 | Self::QUIET_NAN),
+            (false, false) => Self::packed(negative, 0, 0),
+            _ if self.parts().1 == 0 || other.parts().1 == 0 => Self(Self::QUIET_NAN),
+            _ => Self::packed(negative, EXPONENT_MAX, Self::LEADING),
+        }
+    }
+
+    /// The nearest number to `significand`, which is not 0 and has room for [`SURPLUS_BITS`] more
+    /// bits than fit, the first of which has `exponent`, at least 1.
+    #[inline(always)]
+    fn rounded(negative: bool, exponent: i32, significand: u128) -> Self {
+        let unused = significand.leading_zeros() as i32 - (128 - PRECISION - SURPLUS_BITS) as i32;
+        let shift = unused.min(exponent - 1);
+        let (exponent, significand) = (exponent - shift, significand << shift);
+        let rest = significand as u32 & ((1 << SURPLUS_BITS) - 1);
+        let kept = significand >> SURPLUS_BITS;
+        let half = 1 << (SURPLUS_BITS - 1);
+        let up = (rest > half) | ((rest == half) & (kept as u32 & 1 == 1));
+        let kept = kept + u128::from(up);
+        let carry = (kept >> PRECISION) as u32;
+        let (exponent, kept) = (exponent + carry as i32, kept >> carry);
+        // Without a leading bit it lies below the normal numbers, and the exponent is 1.
+        let exponent = exponent - 1 + (kept >> (PRECISION - 1)) as i32;
+        if exponent >= EXPONENT_MAX {
+            return Self::packed(negative, EXPONENT_MAX, Self::LEADING);
+        }
+        Self::packed(negative, exponent, kept)
+    }
+
+    /// The first 128 of the bits of a product of two whole significands, the last of which stands
+    /// also for all that follow.
+    #[inline(always)]
+    fn product(left: u128, right: u128) -> u128 {
+        if PRECISION == 64 {
+            return u128::from(left as u64) * u128::from(right as u64);
+        }
+        let half = |bits: u128| ((bits >> 64) as u64, bits as u64);
+        let times = |left: u64, right: u64| u128::from(left) * u128::from(right);
+        let (left_high, left_low) = half(left << (128 - PRECISION));
+        let (right_high, right_low) = half(right << (128 - PRECISION));
+        let low = times(left_low, right_low);
+        let (first, second) = (times(left_high, right_low), times(left_low, right_high));
+        let middle = (low >> 64) + u128::from(first as u64) + u128::from(second as u64);
+        let high = times(left_high, right_high) + (first >> 64) + (second >> 64) + (middle >> 64);
+        high | u128::from((low as u64 | middle as u64) != 0)
+    }
+}
+
+/// Shifted to the right; the last bit stands also for those that were lost.
+#[inline(always)]
+fn shifted(bits: u128, distance: i32) -> u128 {
+    let distance = distance.min(127);
+    let kept = bits >> distance;
+    kept | u128::from(kept << distance != bits)
+}
+
+#[inline(always)]
+fn swapped<T>(swap: bool, one: T, other: T) -> (T, T) {
+    if swap { (other, one) } else { (one, other) }
+}
+
+impl<const PRECISION: u32> Element for Wide<PRECISION> {
+    const BYTES: usize = 16;
+
+    #[inline(always)]
+    fn load(bytes: &[u8]) -> Self {
+        let unused = 127 - Self::SIGN_AT;
+        Self(u128::load(bytes) << unused >> unused)
+    }
+
+    #[inline(always)]
+    fn store(self, bytes: &mut [u8]) {
+        self.0.store(bytes);
+    }
+}
+
+impl<const PRECISION: u32> Arithmetic for Wide<PRECISION> {
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        if self.is_special() | other.is_special() {
+            return self.special_sum(other);
+        }
+        let (left, right) = (self.parts(), other.parts());
+        let swap = (left.0 < right.0) | ((left.0 == right.0) & (left.1 < right.1));
+        let (exponent, lower_exponent) = swapped(swap, left.0, right.0);
+        let (larger, smaller) = swapped(swap, left.1, right.1);
+        let (negative, _) = swapped(swap, self.negative(), other.negative());
+        let larger = larger << ROUNDING_BITS;
+        let smaller = shifted(smaller << ROUNDING_BITS, exponent - lower_exponent);
+        let differ = self.negative() != other.negative();
+        let sum = if differ { larger - smaller } else { larger + smaller };
+        if sum == 0 {
+            return Self::packed(negative & !differ, 0, 0);
+        }
+        Self::rounded(negative, exponent + 1, sum)
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        let (left, right) = (self.parts(), other.parts());
+        let zero = (left.1 == 0) | (right.1 == 0);
+        if self.is_special() | other.is_special() | zero {
+            return self.special_product(other);
+        }
+        let whole = |(exponent, significand): (i32, u128)| {
+            let shift = significand.leading_zeros() as i32 - (128 - PRECISION) as i32;
+            (exponent - shift, significand << shift)
+        };
+        let (left, right) = (whole(left), whole(right));
+        let product = Self::product(left.1, right.1);
+        let exponent = left.0 + right.0 - BIAS + 1;
+        let below = (1 - exponent).max(0);
+        let surplus = (128 - PRECISION - SURPLUS_BITS) as i32;
+        let negative = self.negative() != other.negative();
+        Self::rounded(negative, exponent.max(1), shifted(product, surplus + below))
+    }
+}
+
+impl<const PRECISION: u32> Ordered for Wide<PRECISION> {
+    type Key = i128;
+
+    #[inline(always)]
+    fn key(self, nan: Nan) -> i128 {
+        let (exponent, significand) = self.parts();
+        // The same number may have two exponents where the leading bit is explicit.
+        let magnitude = match Self::EXPLICIT {
+            true if significand == 0 => 0,
+            true => ((exponent as i128) << Self::EXPONENT_AT) + significand as i128,
+            false => (self.0 & Self::MAGNITUDE) as i128,
+        };
+        let key = if self.negative() { -magnitude } else { magnitude };
+        if self.is_no_number() { nan.of(i128::MIN, i128::MAX) } else { key }
+    }
+
+    #[inline(always)]
+    fn is_negative(self) -> bool {
+        self.negative()
+    }
+}
+
+impl<const PRECISION: u32> Negated for Wide<PRECISION> {
+    #[inline(always)]
+    fn negated(self) -> Self {
+        Self(self.0 ^ 1 << Self::SIGN_AT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rustc_apfloat::Float;
+    use rustc_apfloat::ieee::{Quad, X87DoubleExtended};
+
+    use super::*;
+
+    /// Bits of numbers whose exponents are often near each other, or at an end of their range.
+    fn bits(exponent_at: u32) -> impl Strategy<Value = u128> {
+        let exponent = prop_oneof![
+            4 => 0x3fff_u128 - 70..0x3fff + 70,
+            2 => 0..4_u128,
+            1 => 60..130_u128,
+            1 => 0x1fff - 80..0x1fff + 80_u128,
+            2 => 0x7ffb..=0x7fff_u128,
+            1 => 0..=0x7fff_u128,
+        ];
+        let fraction = prop_oneof![
+            any::<u128>(),
+            (0..128_u32, any::<u128>()).prop_map(|(shift, bits)| bits.checked_shl(shift).unwrap()),
+            (0..128_u32, any::<u128>()).prop_map(|(shift, bits)| bits.checked_shr(shift).unwrap()),
+            Just(0),
+            Just(u128::MAX),
+        ];
+        (any::<bool>(), exponent, fraction, 0..20_u32).prop_map(
+            move |(negative, exponent, fraction, normal)| {
+                let sign = u128::from(negative) << (exponent_at + 15);
+                let fraction = fraction & ((1 << exponent_at) - 1);
+                let complete = exponent_at == 64 && exponent != 0 && normal > 0;
+                let leading = if complete { 1 << 63 } else { 0 };
+                sign | exponent << exponent_at | fraction | leading
+            },
+        )
+    }
+
+    fn check<F: Float, const PRECISION: u32>(left: u128, right: u128) {
+        let (a, b) = (Wide::<PRECISION>(left), Wide::<PRECISION>(right));
+        let (x, y) = (F::from_bits(left), F::from_bits(right));
+        for (found, expected) in
+            [(a.plus(b), (x + y).value), (b.plus(a), (x + y).value), (a.times(b), (x * y).value)]
+        {
+            let same = found.0 == expected.to_bits() || found.is_no_number() && expected.is_nan();
+            assert!(same, "{left:#x} {right:#x}: {:#x}, not {:#x}", found.0, expected.to_bits());
+        }
+        assert_eq!(a.is_no_number(), x.is_nan());
+        for nan in [Nan::Below, Nan::Above] {
+            if !x.is_nan() && !y.is_nan() {
+                let order = x.partial_cmp(&y).expect("two numbers");
+                assert_eq!(a.key(nan).cmp(&b.key(nan)), order, "{left:#x} {right:#x}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn extended_numbers_are_those_of_the_reference(left in bits(64), right in bits(64)) {
+            check::<X87DoubleExtended, 64>(left, right);
+        }
+
+        #[test]
+        fn quadruple_numbers_are_those_of_the_reference(left in bits(112), right in bits(112)) {
+            check::<Quad, 113>(left, right);
+        }
+    }
+
+    #[test]
+    fn extended_is_laid_out_as_by_the_x87() {
+        let mut bytes = [0xff; 16];
+        bytes[..10].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0xc0, 0xff, 0x3f]);
+        let one_and_a_half = Extended::load(&bytes);
+        one_and_a_half.times(one_and_a_half).store(&mut bytes);
+        // 2.25: the integer bit is explicit, the exponent is 1 + 16383, the padding is zero.
+        assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0, 0x90, 0, 0x40, 0, 0, 0, 0, 0, 0]);
+    }
+}
