@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from . import cells
 from .places import PLAIN, THREE_RAILS, TWO_RAILS
 from .running import Key, Measurements
 
@@ -58,9 +59,8 @@ def goal_on_one_machine(key: Key):
         return Goal("rate", 1.0)
     if key.benchmark == "self" and key.size == 8:
         return Goal("time", 0.15)
-    if key.processes in (4, 8) and (key.benchmark == "barrier"
-                                    or (key.benchmark, key.size) == ("allreduce", 8)):
-        return Goal("collective", 1.5)
+    if cells.is_cell(key):
+        return Goal("collective", cells.CELL_LIMIT)
     return None
 
 
@@ -133,6 +133,9 @@ def judged_value(measurements: Measurements, key: Key):
     if goal.kind == "speed":
         # A burst that the shaping lets through flatters single batches: the usual one counts.
         return key.size / measurements.median(key, SUBJECT)
+    if goal.kind == "collective":
+        # With more processes than cores the best batch is one in which nobody had to wait.
+        return ratio(measurements, key, Measurements.median)
     return ratio(measurements, key)
 
 

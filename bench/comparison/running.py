@@ -158,6 +158,7 @@ class Measurements:
         self.versions = {}
         self.transports = {}  # (library name, place) -> what the program saw of it
         self.failures = {}  # library name -> list of sentences
+        self.notes = {}  # library name -> what the program left out, as sentences
         self.crossings = {}  # library name -> list of nanoseconds
 
     def add(self, library: Library, records: list, place: str, crossings_ns: tuple) -> None:
@@ -168,6 +169,15 @@ class Measurements:
                 by_library.setdefault(library.name, []).append(
                     Sample(record["min_us"], record["median_us"],
                            record.get("ratio_to_twin"), crossings_ns))
+
+    def note(self, library: Library, part: Part, records: list) -> None:
+        """Keeps what the program says that it left out."""
+        notes = self.notes.setdefault(library.name, [])
+        for record in records:
+            if record["record"] == "note":
+                sentence = f"{part.processes} processes: {record['text']}"
+                if sentence not in notes:
+                    notes.append(sentence)
 
     def fail(self, library: Library, part: Part, error: Exception) -> None:
         sentence = f"{part.title}: {error}"
@@ -252,6 +262,7 @@ def measure_once(measurements: Measurements, library: Library, part: Part, cores
     # What came before a failure was verified as everything else, and counts.
     crossings = tuple(value for value in (before, after) if value is not None)
     measurements.add(library, records, place.name, crossings)
+    measurements.note(library, part, records)
     if failure:
         raise LibraryError(failure)
 

@@ -1,6 +1,6 @@
 """What people read at the end."""
 
-from . import goals, places
+from . import cells, goals, places
 from .running import Key, Measurements
 
 
@@ -12,6 +12,7 @@ def size_text(size: int) -> str:
 
 
 def label(key: Key) -> str:
+    """What a figure is about, without its size."""
     words = [key.benchmark]
     if key.benchmark == "rate":
         words.append(f"window {key.value}")
@@ -80,6 +81,55 @@ def print_table(measurements: Measurements, libraries: list, place: str) -> None
             print("-" * (sum(widths) + 2 * (len(widths) - 1)))
 
 
+def cell_ratios(measurements: Measurements) -> dict:
+    """Key -> ratio of the medians to the best peer, of all collectives that have one."""
+    ratios = {key: goals.judged_value(measurements, key)
+              for key in measurements.samples if cells.is_cell(key)}
+    return {key: ratio for key, ratio in ratios.items() if ratio is not None}
+
+
+def print_cells(measurements: Measurements) -> None:
+    """Ratios of the collectives, a line for each operation and a column for each number of
+    processes and size; then what the goals say of all of them."""
+    ratios = cell_ratios(measurements)
+    if not ratios:
+        return
+    columns = sorted({(key.processes, key.size) for key in ratios if key.benchmark != "barrier"})
+    columns = columns or sorted({(key.processes, key.size) for key in ratios})
+    by_place = {}
+    for key, ratio in ratios.items():
+        # A barrier has no size: it stands with the smallest.
+        size = key.size or min(size for number, size in columns if number == key.processes)
+        by_place[key.benchmark, key.processes, size] = ratio
+    print("\nCollectives: ratio of the medians to the best other library, "
+          "by processes and size\n")
+    heads = [f"{number}: {size_text(size)}".replace("iB", "") for number, size in columns]
+    width = max(map(len, heads)) + 2
+    print(" " * 21 + "".join(head.rjust(width) for head in heads))
+    for name in cells.COLLECTIVES:
+        found = [by_place.get((name, *column)) for column in columns]
+        if any(found):
+            print(f"{name:<21}" + "".join(
+                ("" if ratio is None else f"{ratio:.2f}").rjust(width) for ratio in found))
+    print_cells_judged(measurements, ratios)
+
+
+def print_cells_judged(measurements: Measurements, ratios: dict) -> None:
+    mean = cells.geometric_mean(list(ratios.values()))
+    best = cells.geometric_mean([goals.ratio(measurements, key) for key in ratios])
+    above = sorted(((ratio, key) for key, ratio in ratios.items() if ratio > cells.CELL_LIMIT),
+                   reverse=True)
+    print(f"\nGeometric mean of {len(ratios)} cells: {mean:.2f} (of the best batches "
+          f"{best:.2f}); goal ≤ {cells.MEAN_LIMIT}: "
+          f"{'reached' if mean <= cells.MEAN_LIMIT else 'not reached'}")
+    print(f"Cells above {cells.CELL_LIMIT}: {len(above) or 'none'}")
+    for ratio, key in above:
+        peer, microseconds = goals.best_peer(measurements, key, Measurements.median)
+        mine = measurements.median(key, goals.SUBJECT)
+        print(f"  {ratio:5.2f}  {label(key)}, {size_text(key.size)}: "
+              f"{mine:.2f} µs, {peer} {microseconds:.2f} µs")
+
+
 # Above this share of the cores, what other programs do decides more than the libraries.
 QUIET_SHARE = 0.05
 
@@ -114,6 +164,8 @@ def print_libraries(measurements: Measurements, libraries: list) -> None:
                   f"{max(crossings):.0f} ns around its runs")
         for failure in measurements.failures.get(library.name, []):
             print(f"           FAILED {failure}")
+        for note in measurements.notes.get(library.name, []):
+            print(f"           {note}")
 
 
 def goals_text(measurements: Measurements) -> str:
@@ -130,5 +182,6 @@ def print_phases(measurements: Measurements, libraries: list) -> None:
             if any(key.place == place.name for key in phase.samples):
                 print(f"\n{place.title}\n" if place.title else "")
                 print_table(phase, libraries, place.name)
+        print_cells(phase)
     print("\nTimes are the best of all rounds (in brackets the median), ratios too; the ratio is "
           "Combray to the best other library, of rates and bandwidths where the goal says ≥.")

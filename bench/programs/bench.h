@@ -35,6 +35,7 @@ struct options {
     double batch_seconds;
     double warm_up_seconds;
     double limit_seconds;       /* of one measured point; reduces the batches, never below 3 */
+    double slowest_seconds;     /* a point is left out if one iteration takes longer */
     bool pin;
     bool pin_ranks;             /* by the rank in the job, not on the machine */
     bool transport;
@@ -118,9 +119,10 @@ enum { OPERATIONS_TOGETHER = 4 };
 
 /*
  * Times `count` operations on one communicator, their batches in alternation, so that they meet
- * the same machine.  The results are valid on the communicator's rank 0.
+ * the same machine.  The results are valid on the communicator's rank 0.  False, without results,
+ * if an operation is slower than the options allow.
  */
-void measure(const struct job *job, const struct operation *operations, int count,
+bool measure(const struct job *job, const struct operation *operations, int count,
              struct timing *timings);
 
 /* ---- reporting (report.c, plot.c) ---- */
@@ -173,8 +175,8 @@ void bench_collectives(struct job *job);
 /* Shows over what two processes speak: loopback traffic and shared mappings. */
 void show_transport(struct job *job);
 
-/* Names that `collectives` is made of, so that one can be selected by name: NULL ends them. */
-extern const char *const collective_names[];
+/* Whether `collectives` contains it; each can be selected by its name. */
+bool is_collective(const char *name);
 bool is_selected(const struct job *job, const char *name);
 
 #endif

@@ -1,272 +1,149 @@
 /* All processes: blocking collectives, the root going round. */
-#include "bench.h"
+#include "collective.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct collective {
-    const struct job *job;
-    char *send_buffer, *receive_buffer;     /* room for a block of every process in each */
-    int bytes;                              /* of one block */
-    int turn;                               /* counts the iterations, chooses the root */
-};
+static const struct collective_kind *const kinds[] = {
+    rooted_collectives, exchanging_collectives, reducing_collectives};
 
-static int next_root(struct collective *collective)
+enum { LISTS = sizeof kinds / sizeof kinds[0] };
+
+bool is_collective(const char *name)
+{
+    for (int list = 0; list < LISTS; list++)
+        for (const struct collective_kind *kind = kinds[list]; kind->name; kind++)
+            if (strcmp(kind->name, name) == 0)
+                return true;
+    return false;
+}
+
+int next_root(struct collective *collective)
 {
     int root = collective->turn;
     collective->turn = root + 1 == collective->job->size ? 0 : root + 1;
     return root;
 }
 
-static void run_barrier(void *state, long iterations)
+/* ---- patterns: block j of process i holds the pattern i * size + j ---- */
+
+static unsigned block_seed(const struct collective *collective, int process, int block)
 {
-    (void)state;
-    for (long i = 0; i < iterations; i++)
-        MPI_Barrier(MPI_COMM_WORLD);
+    return (unsigned)(process * collective->job->size + block);
 }
 
-static void run_bcast(void *state, long iterations)
+void fill_block(struct collective *collective, size_t first_unit, size_t units, int block)
 {
-    struct collective *c = state;
-    for (long i = 0; i < iterations; i++) {
-        int root = next_root(c);
-        MPI_Bcast(root == c->job->rank ? c->send_buffer : c->receive_buffer, c->bytes, MPI_BYTE,
-                  root, MPI_COMM_WORLD);
+    pattern_fill(collective->send_buffer + first_unit * collective->unit_bytes,
+                 units * collective->unit_bytes,
+                 block_seed(collective, collective->job->rank, block));
+}
+
+static size_t room_of(const struct collective *collective)
+{
+    return (size_t)collective->units * collective->unit_bytes *
+           ((size_t)collective->job->size + 1);
+}
+
+void spoil_receive_buffer(struct collective *collective)
+{
+    memset(collective->receive_buffer, 0x5A, room_of(collective));
+}
+
+void expect_block(const struct collective *collective, size_t first_unit, size_t units,
+                  int process, int block)
+{
+    pattern_expect(collective->job,
+                   collective->receive_buffer + first_unit * collective->unit_bytes,
+                   units * collective->unit_bytes, block_seed(collective, process, block));
+}
+
+/* ---- one collective at one size ---- */
+
+/* Half a block for even numbers, one and a half for odd ones: two make up two blocks. */
+static int uneven_units(const struct collective *collective, int number)
+{
+    int half = collective->units / 2;
+    return number % 2 == 0 ? half : 2 * collective->units - half;
+}
+
+static void lay_out(struct collective *collective)
+{
+    const struct job *job = collective->job;
+    int **arrays[] = {&collective->counts, &collective->displacements, &collective->pair_counts,
+                      &collective->pair_displacements};
+    for (int i = 0; i < 4; i++)
+        *arrays[i] = buffer_new(job, (size_t)job->size * sizeof(int));
+    for (int rank = 0, next = 0, next_of_pair = 0; rank < job->size; rank++) {
+        collective->counts[rank] = uneven_units(collective, rank);
+        collective->displacements[rank] = next;
+        next += collective->counts[rank];
+        collective->pair_counts[rank] = uneven_units(collective, rank + job->rank);
+        collective->pair_displacements[rank] = next_of_pair;
+        next_of_pair += collective->pair_counts[rank];
     }
 }
 
-static void run_allreduce(void *state, long iterations)
+static void collective_free(struct collective *collective)
 {
-    struct collective *c = state;
-    for (long i = 0; i < iterations; i++)
-        MPI_Allreduce(c->send_buffer, c->receive_buffer, c->bytes / (int)sizeof(double),
-                      MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    free(collective->send_buffer);
+    free(collective->receive_buffer);
+    free(collective->counts);
+    free(collective->displacements);
+    free(collective->pair_counts);
+    free(collective->pair_displacements);
 }
 
-static void run_reduce(void *state, long iterations)
+static void measure_collective(struct job *job, const struct collective_kind *kind, size_t bytes)
 {
-    struct collective *c = state;
-    for (long i = 0; i < iterations; i++)
-        MPI_Reduce(c->send_buffer, c->receive_buffer, c->bytes / (int)sizeof(double), MPI_DOUBLE,
-                   MPI_SUM, next_root(c), MPI_COMM_WORLD);
-}
-
-static void run_allgather(void *state, long iterations)
-{
-    struct collective *c = state;
-    for (long i = 0; i < iterations; i++)
-        MPI_Allgather(c->send_buffer, c->bytes, MPI_BYTE, c->receive_buffer, c->bytes, MPI_BYTE,
-                      MPI_COMM_WORLD);
-}
-
-static void run_alltoall(void *state, long iterations)
-{
-    struct collective *c = state;
-    for (long i = 0; i < iterations; i++)
-        MPI_Alltoall(c->send_buffer, c->bytes, MPI_BYTE, c->receive_buffer, c->bytes, MPI_BYTE,
-                     MPI_COMM_WORLD);
-}
-
-static void run_gather(void *state, long iterations)
-{
-    struct collective *c = state;
-    for (long i = 0; i < iterations; i++)
-        MPI_Gather(c->send_buffer, c->bytes, MPI_BYTE, c->receive_buffer, c->bytes, MPI_BYTE,
-                   next_root(c), MPI_COMM_WORLD);
-}
-
-static void run_scatter(void *state, long iterations)
-{
-    struct collective *c = state;
-    for (long i = 0; i < iterations; i++)
-        MPI_Scatter(c->send_buffer, c->bytes, MPI_BYTE, c->receive_buffer, c->bytes, MPI_BYTE,
-                    next_root(c), MPI_COMM_WORLD);
-}
-
-/* ---- checks: block j of process i holds the pattern i * size + j ---- */
-
-static unsigned block_seed(const struct collective *c, int process, int block)
-{
-    return (unsigned)(process * c->job->size + block);
-}
-
-static void fill_blocks(struct collective *c)
-{
-    size_t bytes = (size_t)c->bytes;
-    for (int block = 0; block < c->job->size; block++)
-        pattern_fill(c->send_buffer + (size_t)block * bytes, bytes,
-                     block_seed(c, c->job->rank, block));
-    memset(c->receive_buffer, 0x5A, bytes * (size_t)c->job->size);
-}
-
-/* Expects the given block of every process, in the order of the processes. */
-static void expect_blocks(struct collective *c, int block)
-{
-    size_t bytes = (size_t)c->bytes;
-    for (int process = 0; process < c->job->size; process++)
-        pattern_expect(c->job, c->receive_buffer + (size_t)process * bytes, bytes,
-                       block_seed(c, process, block));
-}
-
-static void check_barrier(void *state)
-{
-    run_barrier(state, 1);
-}
-
-/* Each process is root once. */
-static void check_bcast(void *state)
-{
-    struct collective *c = state;
-    c->turn = 0;
-    for (int root = 0; root < c->job->size; root++) {
-        fill_blocks(c);
-        run_bcast(c, 1);
-        if (root != c->job->rank)
-            pattern_expect(c->job, c->receive_buffer, (size_t)c->bytes, block_seed(c, root, 0));
-    }
-}
-
-static void check_gather(void *state)
-{
-    struct collective *c = state;
-    c->turn = 0;
-    for (int root = 0; root < c->job->size; root++) {
-        fill_blocks(c);
-        run_gather(c, 1);
-        if (root == c->job->rank)
-            expect_blocks(c, 0);
-    }
-}
-
-static void check_scatter(void *state)
-{
-    struct collective *c = state;
-    c->turn = 0;
-    for (int root = 0; root < c->job->size; root++) {
-        fill_blocks(c);
-        run_scatter(c, 1);
-        pattern_expect(c->job, c->receive_buffer, (size_t)c->bytes,
-                       block_seed(c, root, c->job->rank));
-    }
-}
-
-static void check_allgather(void *state)
-{
-    fill_blocks(state);
-    run_allgather(state, 1);
-    expect_blocks(state, 0);
-}
-
-static void check_alltoall(void *state)
-{
-    struct collective *c = state;
-    fill_blocks(c);
-    run_alltoall(c, 1);
-    expect_blocks(c, c->job->rank);
-}
-
-/* Small whole numbers, whose sum is exact in any order. */
-static void fill_numbers(struct collective *c)
-{
-    double *numbers = (double *)(void *)c->send_buffer;
-    for (int i = 0; i < c->bytes / (int)sizeof(double); i++)
-        numbers[i] = (double)((c->job->rank + 1) * (i % 97 + 1));
-    memset(c->receive_buffer, 0x5A, (size_t)c->bytes);
-}
-
-static void expect_sums(struct collective *c)
-{
-    const double *numbers = (const double *)(const void *)c->receive_buffer;
-    int ranks = c->job->size * (c->job->size + 1) / 2;
-    for (int i = 0; i < c->bytes / (int)sizeof(double); i++) {
-        double expected = (double)(ranks * (i % 97 + 1));
-        if (numbers[i] != expected)
-            job_fail(c->job, "wrong sum: element %d is %g, expected %g", i, numbers[i], expected);
-    }
-}
-
-static void check_allreduce(void *state)
-{
-    fill_numbers(state);
-    run_allreduce(state, 1);
-    expect_sums(state);
-}
-
-static void check_reduce(void *state)
-{
-    struct collective *c = state;
-    c->turn = 0;
-    for (int root = 0; root < c->job->size; root++) {
-        fill_numbers(c);
-        run_reduce(c, 1);
-        if (root == c->job->rank)
-            expect_sums(c);
-    }
-}
-
-/* ---- the table ---- */
-
-static const struct {
-    const char *name;
-    void (*run)(void *, long);
-    void (*check)(void *);
-    bool sized;         /* moves data at all */
-    bool numeric;       /* works on doubles */
-} table[] = {
-    {"barrier", run_barrier, check_barrier, false, false},
-    {"bcast", run_bcast, check_bcast, true, false},
-    {"allreduce", run_allreduce, check_allreduce, true, true},
-    {"allgather", run_allgather, check_allgather, true, false},
-    {"alltoall", run_alltoall, check_alltoall, true, false},
-    {"reduce", run_reduce, check_reduce, true, true},
-    {"gather", run_gather, check_gather, true, false},
-    {"scatter", run_scatter, check_scatter, true, false},
-};
-
-enum { COLLECTIVES = sizeof table / sizeof table[0] };
-
-const char *const collective_names[] = {"barrier", "bcast",  "allreduce", "allgather", "alltoall",
-                                        "reduce",  "gather", "scatter",   NULL};
-
-static void measure_collective(struct job *job, int index, size_t bytes)
-{
-    job_describe(job, table[index].name, "", bytes);
-    size_t room = bytes * (size_t)job->size;
-    if (room > (1u << 30))
+    job_describe(job, kind->name, "", bytes);
+    size_t unit_bytes = kind->numeric ? sizeof(double) : 1;
+    if (bytes * ((size_t)job->size + 1) > (1u << 30))
         job_fail(job, "blocks above 1 GiB in total are not supported by this benchmark");
-    struct collective collective = {.job = job, .send_buffer = buffer_new(job, room),
-                                    .receive_buffer = buffer_new(job, room),
-                                    .bytes = (int)bytes};
-    struct operation operation = {.run = table[index].run, .check = table[index].check,
-                                  .state = &collective, .comm = MPI_COMM_WORLD,
-                                  .clock = CLOCK_SLOWEST, .share = 1.0};
-    struct row row = {.benchmark = table[index].name, .processes = job->size, .bytes = bytes};
-    measure(job, &operation, 1, &row.timing);
-    report_row(job, &row);
-    free(collective.send_buffer);
-    free(collective.receive_buffer);
+    struct collective collective = {.job = job, .units = (int)(bytes / unit_bytes),
+                                    .unit_bytes = unit_bytes};
+    collective.send_buffer = buffer_new(job, room_of(&collective));
+    collective.receive_buffer = buffer_new(job, room_of(&collective));
+    lay_out(&collective);
+    struct operation operation = {.run = kind->run, .check = kind->check, .state = &collective,
+                                  .comm = MPI_COMM_WORLD, .clock = CLOCK_SLOWEST, .share = 1.0};
+    struct row row = {.benchmark = kind->name, .processes = job->size, .bytes = bytes};
+    if (measure(job, &operation, 1, &row.timing)) {
+        report_row(job, &row);
+    } else {
+        char note[96];
+        snprintf(note, sizeof note, "%s of %zu bytes left out: one call takes more than %g ms",
+                 kind->name, bytes, job->options.slowest_seconds * 1e3);
+        report_note(job, note);
+    }
+    collective_free(&collective);
+}
+
+static void measure_kind(struct job *job, const struct collective_kind *kind,
+                         const struct list *sizes)
+{
+    report_section(job, kind->name,
+                   kind->sized ? "time of one call, slowest process; size of one block"
+                               : "time of one call, slowest process",
+                   false);
+    if (!kind->sized) {
+        measure_collective(job, kind, 0);
+        return;
+    }
+    for (int i = 0; i < sizes->length; i++) {
+        size_t bytes = (size_t)sizes->values[i];
+        if (kind->numeric)
+            bytes = bytes / sizeof(double) * sizeof(double);
+        if (bytes > 0)
+            measure_collective(job, kind, bytes);
+    }
 }
 
 void bench_collectives(struct job *job)
 {
     struct list sizes = list_or_powers(&job->options.sizes, 8, 8, 1L << 20);
-    for (int index = 0; index < COLLECTIVES; index++) {
-        if (!is_selected(job, "collectives") && !is_selected(job, table[index].name))
-            continue;
-        report_section(job, table[index].name,
-                       table[index].sized ? "time of one call, slowest process; size of one block"
-                                          : "time of one call, slowest process",
-                       false);
-        if (!table[index].sized) {
-            measure_collective(job, index, 0);
-            continue;
-        }
-        for (int i = 0; i < sizes.length; i++) {
-            size_t bytes = (size_t)sizes.values[i];
-            if (table[index].numeric)
-                bytes = bytes / sizeof(double) * sizeof(double);
-            if (bytes > 0)
-                measure_collective(job, index, bytes);
-        }
-    }
+    for (int list = 0; list < LISTS; list++)
+        for (const struct collective_kind *kind = kinds[list]; kind->name; kind++)
+            if (is_selected(job, "collectives") || is_selected(job, kind->name))
+                measure_kind(job, kind, &sizes);
 }

@@ -28,14 +28,6 @@ bool is_selected(const struct job *job, const char *name)
     return job->options.selected_count == 0;
 }
 
-static bool is_collective(const char *name)
-{
-    for (int i = 0; collective_names[i]; i++)
-        if (strcmp(collective_names[i], name) == 0)
-            return true;
-    return false;
-}
-
 static bool is_known(const char *name)
 {
     for (int i = 0; i < BENCHMARKS; i++)

@@ -5,6 +5,12 @@
 
 enum { BATCHES_MIN = 3 };
 
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
 static double timed_run(const struct operation *operation, long iterations)
 {
     MPI_Barrier(operation->comm);
@@ -13,7 +19,25 @@ static double timed_run(const struct operation *operation, long iterations)
     return MPI_Wtime() - start;
 }
 
-/* Iterations that fill a batch; also the warm-up. All processes get the same answer. */
+/* The median of three runs, as one may meet a time slice of another process; of slow ones, one. */
+static double usual_run(const struct job *job, const struct operation *operation, long iterations)
+{
+    double seconds[3];
+    for (int i = 0; i < 3; i++) {
+        seconds[i] = timed_run(operation, iterations);
+        double slow = seconds[0] > job->options.limit_seconds / 3;
+        MPI_Bcast(&slow, 1, MPI_DOUBLE, 0, operation->comm);
+        if (slow)
+            return seconds[i];
+    }
+    qsort(seconds, 3, sizeof seconds[0], compare_doubles);
+    return seconds[1];
+}
+
+enum { CALIBRATING, CALIBRATED, TOO_SLOW };
+
+/* Iterations that fill a batch, or 0 if one is too slow; also the warm-up. All processes get the
+ * same answer. */
 static long calibrate(const struct job *job, const struct operation *operation)
 {
     const struct options *options = &job->options;
@@ -22,19 +46,23 @@ static long calibrate(const struct job *job, const struct operation *operation)
     if (target < 1000 * job->clock_resolution)
         target = 1000 * job->clock_resolution;
     double warmed = 0;
-    double state[2] = {1, 0}; /* iterations, finished */
-    while (!state[1]) {
-        double seconds = timed_run(operation, (long)state[0]);
+    double state[2] = {1, CALIBRATING}; /* iterations, finished */
+    while (state[1] == CALIBRATING) {
+        double seconds = usual_run(job, operation, (long)state[0]);
         warmed += seconds;
         double factor = seconds > 0 ? target / seconds : 10;
         bool long_enough = factor < 1.3;
-        if (long_enough && warmed >= options->warm_up_seconds)
-            state[1] = 1;
+        if (state[0] <= 1 && seconds > options->slowest_seconds)
+            state[1] = TOO_SLOW;
+        else if (long_enough && warmed >= options->warm_up_seconds)
+            state[1] = CALIBRATED;
         factor = factor > 10 ? 10 : factor;
         double next = state[0] * factor;
         state[0] = next < 1 ? 1 : (double)(long)(next + 0.5);
         MPI_Bcast(state, 2, MPI_DOUBLE, 0, operation->comm);
     }
+    if (state[1] == TOO_SLOW)
+        return 0;
     return options->iterations > 0 ? options->iterations : (long)state[0];
 }
 
@@ -55,12 +83,6 @@ static int affordable_batches(const struct job *job, const struct operation *ope
     return agreed;
 }
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 static struct timing summarize(const struct operation *operation, double *seconds, int batches,
                                long iterations)
 {
@@ -79,14 +101,16 @@ static struct timing summarize(const struct operation *operation, double *second
     };
 }
 
-void measure(const struct job *job, const struct operation *operations, int count,
+bool measure(const struct job *job, const struct operation *operations, int count,
              struct timing *timings)
 {
     long iterations[OPERATIONS_TOGETHER];
     double *seconds[OPERATIONS_TOGETHER];
     for (int i = 0; i < count; i++) {
-        operations[i].check(operations[i].state);
         iterations[i] = calibrate(job, &operations[i]);
+        if (iterations[i] == 0)
+            return false;
+        operations[i].check(operations[i].state);
     }
     int batches = affordable_batches(job, operations, count, iterations);
     for (int i = 0; i < count; i++) {
@@ -103,4 +127,5 @@ void measure(const struct job *job, const struct operation *operations, int coun
         timings[i] = summarize(&operations[i], seconds[i], batches, iterations[i]);
         free(seconds[i]);
     }
+    return true;
 }

@@ -20,8 +20,9 @@ void options_print_help(FILE *stream)
         "  indexed      64-byte and 256 KiB blocks in turn, beside contiguous bytes\n"
         "  vector       strided blocks, beside contiguous bytes\n"
         "  self         a message of a process to itself\n"
-        "  collectives  barrier bcast allreduce allgather alltoall reduce gather scatter\n"
-        "               (each can be named alone)\n\n"
+        "  collectives  barrier bcast gather gatherv scatter scatterv allgather allgatherv\n"
+        "               alltoall alltoallv reduce allreduce reduce_scatter_block\n"
+        "               reduce_scatter scan exscan (each can be named alone)\n\n"
         "Options\n"
         "  --sizes LIST       bytes, e.g. 0,8,1K,64K:8M (a range doubles)\n"
         "  --segments LIST    numbers of segments, e.g. 1:64\n"
@@ -31,6 +32,7 @@ void options_print_help(FILE *stream)
         "  --iterations N     per batch, instead of the calibration by --batch-time\n"
         "  --warm-up MS       milliseconds before the first batch (5)\n"
         "  --limit MS         milliseconds per point; fewer batches if it takes longer (3000)\n"
+        "  --slowest MS       leave a collective out at the size where one call takes longer\n"
         "  --pin              bind process i of a machine to its allowed core i\n"
         "  --pin-ranks        bind process i of the job to allowed core i: for hosts that share\n"
         "                     the cores of one machine\n"
@@ -114,7 +116,7 @@ static bool parse_number(const char *text, double min, double max, double *value
 
 enum option_id {
     OPTION_SIZES = 256, OPTION_SEGMENTS, OPTION_WINDOW, OPTION_BATCHES, OPTION_BATCH_TIME,
-    OPTION_ITERATIONS, OPTION_WARM_UP, OPTION_LIMIT, OPTION_PIN, OPTION_PIN_RANKS,
+    OPTION_ITERATIONS, OPTION_WARM_UP, OPTION_LIMIT, OPTION_SLOWEST, OPTION_PIN, OPTION_PIN_RANKS,
     OPTION_TRANSPORT, OPTION_CSV, OPTION_JSON, OPTION_SVG, OPTION_LIST, OPTION_HELP,
     OPTION_VERSION
 };
@@ -128,6 +130,7 @@ static const struct option long_options[] = {
     {"iterations", required_argument, NULL, OPTION_ITERATIONS},
     {"warm-up", required_argument, NULL, OPTION_WARM_UP},
     {"limit", required_argument, NULL, OPTION_LIMIT},
+    {"slowest", required_argument, NULL, OPTION_SLOWEST},
     {"pin", no_argument, NULL, OPTION_PIN},
     {"pin-ranks", no_argument, NULL, OPTION_PIN_RANKS},
     {"transport", no_argument, NULL, OPTION_TRANSPORT},
@@ -177,6 +180,10 @@ static bool apply_value(struct options *options, int id, const char *text)
         good = parse_number(text, 1, 1e9, &number);
         options->limit_seconds = number * 1e-3;
         return good;
+    case OPTION_SLOWEST:
+        good = parse_number(text, 0.001, 1e9, &number);
+        options->slowest_seconds = number * 1e-3;
+        return good;
     default:
         options->svg_path = text;
         return true;
@@ -221,6 +228,7 @@ bool options_parse(int argc, char **argv, struct options *options, char *error, 
         .batch_seconds = 1e-3,
         .warm_up_seconds = 5e-3,
         .limit_seconds = 3.0,
+        .slowest_seconds = 1e6,
         .format = FORMAT_TABLE,
     };
     opterr = 0;

@@ -1,0 +1,22 @@
+"""The collective operations: every operation, size and number of processes is a cell."""
+
+import math
+
+from .running import Key
+
+COLLECTIVES = ("barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce",
+               "allreduce", "reduce_scatter_block", "gatherv", "scatterv", "allgatherv",
+               "alltoallv", "reduce_scatter", "scan", "exscan")
+SIZES = (8, 1 << 10, 64 << 10, 1 << 20)
+# What a quick comparison looks at: it is all latency.
+QUICK, QUICK_SIZES = ("barrier", "allreduce"), (8,)
+
+CELL_LIMIT, MEAN_LIMIT = 1.2, 0.8
+
+
+def is_cell(key: Key) -> bool:
+    return key.benchmark in COLLECTIVES and not key.place
+
+
+def geometric_mean(values: list) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
