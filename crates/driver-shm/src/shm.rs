@@ -121,15 +121,8 @@ impl Driver for Shm {
         self.fetches.push_back(fetch);
     }
 
-    #[inline]
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
-        let mut packets = 0;
-        while packets < PACKETS_PER_POLL_MAX
-            && self.own.consumer.pop(|sender, bytes| sink.packet(GateId(sender), 0, bytes))
-        {
-            packets += 1;
-        }
-        if self.fetches.is_empty() { packets > 0 } else { self.run_fetch(sink) }
+        self.poll_into(sink)
     }
 
     fn backlog(&self, _gate: GateId, _rail: usize) -> u64 {
@@ -164,8 +157,21 @@ impl Shm {
         true
     }
 
+    /// As [`Driver::poll`], for callers that know the sink's type.
+    #[inline]
+    pub fn poll_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
+        let mut packets = 0;
+        while packets < PACKETS_PER_POLL_MAX
+            && self.own.consumer.pop(|sender, bytes| sink.packet(GateId(sender), 0, bytes))
+        {
+            packets += 1;
+        }
+        if self.fetches.is_empty() { packets > 0 } else { self.run_fetch(sink) }
+    }
+
     /// Carries out the oldest fetch.
-    fn run_fetch(&mut self, sink: &mut dyn Sink) -> bool {
+    #[cold]
+    fn run_fetch(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         if let Some(fetch) = self.fetches.pop_front() {
             let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
             let arrived = fetch::run(peer.pid, &fetch).is_ok();

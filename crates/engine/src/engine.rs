@@ -14,7 +14,7 @@ use crate::matching::{Matching, Selector};
 use crate::model::{RailFigures, RailModel};
 use crate::numbering::Content as Posted;
 use crate::preferences::Preferences;
-use crate::request::{ANY_SOURCE, ANY_TAG, Outcome, Request, RequestId, Requests, State};
+use crate::request::{ANY_SOURCE, ANY_TAG, Outcome, RequestId, Requests, Settled, State};
 use crate::slab::Slab;
 use crate::strategy::{Plan, Strategy};
 use crate::unexpected::{Content, MessageId, UnexpectedMessages};
@@ -312,13 +312,13 @@ impl Engine {
         let context = &mut self.contexts[slot.0];
         context.active += 1;
         let sequence = context.out_flow(peer).take_sequence();
-        let mut request = Request::receive(slot, context.matching.rank, tag, buffer);
-        request.state = State::Queued;
+        let envelope = (context.matching.rank, tag);
+        let index = self.requests.send(slot, envelope, gate, buffer);
+        let request = &mut self.requests[index];
         request.synchronous = synchronous;
-        request.gate = gate;
         request.peer = peer;
         request.sequence = sequence;
-        let id = self.requests.insert(request);
+        let id = self.requests.id(index);
         let eager = self.take_credit(gate, length);
         let chunk = if eager { Chunk::Eager(id.0.index) } else { Chunk::Announce(id.0.index) };
         if !eager {
@@ -334,15 +334,15 @@ impl Engine {
         let Receive { context: slot, source, tag, buffer } = receive;
         let selector =
             Selector { source: source.unwrap_or(ANY_SOURCE), tag: tag.unwrap_or(ANY_TAG) };
-        let request = Request::receive(slot, selector.source, selector.tag, buffer);
-        let id = self.requests.insert(request);
+        let index = self.requests.receive(slot, selector.source, selector.tag, buffer);
+        let id = self.requests.id(index);
         let context = &mut self.contexts[slot.0];
         context.active += 1;
         match context.matching.find_arrived(&self.unexpected, selector) {
-            None => context.matching.post(&mut self.requests, id.0.index),
+            None => context.matching.post(&mut self.requests, index),
             Some(message) => {
                 context.matching.take_arrived(&mut self.unexpected, message);
-                self.deliver_unexpected(message, id.0.index);
+                self.deliver_unexpected(message, index);
             }
         }
         id
@@ -377,9 +377,9 @@ impl Engine {
     /// Receives a message that a matched probe took; `None` if it was received before.
     pub fn receive_message(&mut self, message: MessageId, buffer: Buffer) -> Option<RequestId> {
         let found = self.unexpected.get(message.0)?;
-        let request = Request::receive(found.context, found.source, found.tag, buffer);
-        let id = self.requests.insert(request);
-        self.deliver_unexpected(message.0.index, id.0.index);
+        let index = self.requests.receive(found.context, found.source, found.tag, buffer);
+        let id = self.requests.id(index);
+        self.deliver_unexpected(message.0.index, index);
         Some(id)
     }
 
@@ -416,6 +416,29 @@ impl Engine {
     #[inline]
     pub fn take(&mut self, id: RequestId) -> Option<Outcome> {
         self.requests.take(id)
+    }
+
+    /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
+    #[inline]
+    pub fn settle(&mut self, id: RequestId) -> Settled {
+        self.requests.settle(id)
+    }
+
+    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it was.
+    #[inline]
+    pub fn forget_if_fine(&mut self, id: RequestId) -> bool {
+        self.requests.forget_if_fine(id)
+    }
+
+    /// Whether somebody may still ask for a request.
+    #[inline]
+    pub fn is_known(&self, id: RequestId) -> bool {
+        self.requests.is_known(id)
+    }
+
+    /// The request in a place, if there is one.
+    pub fn request_at(&self, place: u32) -> Option<RequestId> {
+        self.requests.at(place)
     }
 
     /// The outcome of a complete request, which stays; `None` while it is not complete.

@@ -53,39 +53,44 @@ impl Engine {
     /// ours. What stood before the error has been taken.
     #[inline]
     pub fn handle_packet(&mut self, gate: GateId, packet: &[u8]) -> Result<(), Malformed> {
-        if let Some(message) = LoneMessage::parse(packet)
-            && self.handle_lone(gate, &message)
-        {
-            return Ok(());
-        }
-        self.handle_records(gate, packet)
+        if self.handle_lone(gate, packet) { Ok(()) } else { self.handle_records(gate, packet) }
     }
 
     /// The short way of a lone short message that is next in its flow and whose receive is posted;
     /// false, and nothing has happened, if it is not.
-    #[inline]
-    fn handle_lone(&mut self, gate: GateId, message: &LoneMessage<'_>) -> bool {
-        let &LoneMessage { flow, tag, sequence, payload } = message;
-        let Ok(flow) = self.agreed_flow(gate, flow) else { return false };
-        let state = &mut self.in_flows[flow];
-        if state.sequence != sequence || !state.early.is_empty() {
+    #[inline(always)]
+    fn handle_lone(&mut self, gate: GateId, packet: &[u8]) -> bool {
+        let Some(message) = LoneMessage::parse(packet) else { return false };
+        let LoneMessage { flow, tag, sequence, payload } = message;
+        let (place, generation) = (flow & FLOW_INDEX_MASK, flow >> FLOW_INDEX_BITS);
+        let Some((current, state)) = self.in_flows.peek_mut(place) else { return false };
+        let is_next = current & FLOW_GENERATION_MASK == generation
+            && state.gate == gate
+            && state.sequence == sequence
+            && state.early.is_empty();
+        if !is_next {
             return false;
         }
-        let (source, slot) = (state.source, state.context);
-        let matching = &mut self.contexts[slot.0].matching;
-        let Some(index) = matching.match_posted(&mut self.requests, source, tag) else {
-            return false;
-        };
+        let source = state.source;
+        let context = &mut self.contexts[state.context.0];
+        let posted = context.matching.match_posted(&mut self.requests, source, tag);
+        let Some(index) = posted else { return false };
         state.sequence = sequence.wrapping_add(1);
         let receive = &mut self.requests[index];
         receive.met(gate, source, tag);
         receive.take_whole(payload);
-        self.complete(index);
+        if receive.detached || context.closing {
+            self.complete(index);
+        } else {
+            receive.state = State::Complete;
+            context.active -= 1;
+        }
         self.counters.lone_received.add(1);
         self.owe_credit(gate, payload.len());
         true
     }
 
+    #[inline(never)]
     fn handle_records(&mut self, gate: GateId, packet: &[u8]) -> Result<(), Malformed> {
         self.counters.packets_parsed.add(1);
         let mut number = None;
@@ -494,10 +499,15 @@ impl Engine {
         let state = &mut self.gates[gate.0 as usize];
         state.owed += eager_cost(length);
         if state.owed >= limits::EAGER_CREDIT_BYTES / 2 {
-            let bytes = std::mem::take(&mut state.owed) as u32;
-            self.counters.credit_reported.add(u64::from(bytes));
-            self.push_control(gate, Record::Credit { bytes });
+            self.report_credit(gate);
         }
+    }
+
+    #[cold]
+    fn report_credit(&mut self, gate: GateId) {
+        let bytes = std::mem::take(&mut self.gates[gate.0 as usize].owed) as u32;
+        self.counters.credit_reported.add(u64::from(bytes));
+        self.push_control(gate, Record::Credit { bytes });
     }
 
     fn handle_control(&mut self, gate: GateId, record: Record<'_>) -> Result<(), Malformed> {

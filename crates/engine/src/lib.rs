@@ -34,5 +34,5 @@ pub use flow::ContextSlot;
 pub use inbound::Place;
 pub use outbound::{Part, Planned, ShortPacket, StreamPacket};
 pub use preferences::{Preferences, RailChoice};
-pub use request::{Outcome, Problem, RequestId};
+pub use request::{Outcome, Problem, RequestId, Settled};
 pub use unexpected::MessageId;

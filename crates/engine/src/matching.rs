@@ -93,7 +93,8 @@ impl Matching {
         source: u32,
         tag: i32,
     ) -> Option<u32> {
-        let mut exact = self.posted.first((source, tag));
+        let bin = self.posted.bin((source, tag));
+        let mut exact = self.posted.lists[bin].first;
         while exact != NONE {
             let request = &requests[exact];
             if request.source == source && request.tag == tag {
@@ -107,10 +108,11 @@ impl Matching {
         if exact == NONE {
             return None;
         }
-        self.posted.remove(requests, exact, (source, tag));
+        self.posted.remove_from(bin, requests, exact);
         Some(exact)
     }
 
+    #[inline(never)]
     fn match_with_wildcards(
         &mut self,
         requests: &mut Requests,
@@ -243,8 +245,15 @@ impl<const WHICH: usize> Bins<WHICH> {
     where
         S: std::ops::IndexMut<u32, Output: Chain<WHICH>>,
     {
+        self.remove_from(self.bin(key), store, index);
+    }
+
+    #[inline]
+    fn remove_from<S>(&mut self, bin: usize, store: &mut S, index: u32)
+    where
+        S: std::ops::IndexMut<u32, Output: Chain<WHICH>>,
+    {
         self.held -= 1;
-        let bin = self.bin(key);
         self.lists[bin].remove(store, index);
     }
 

@@ -484,11 +484,12 @@ impl Engine {
             return None;
         }
         let Request { buffer, exposed_runs, .. } = request;
-        exposed_runs.reserve(segments);
+        let mut runs = Vec::with_capacity(segments);
         buffer.runs(0, length, &mut |address, length| {
-            exposed_runs.push([address as u64, length as u64]);
+            runs.push([address as u64, length as u64]);
             true
         });
+        *exposed_runs = runs.into();
         let runs = u32::try_from(exposed_runs.len()).ok()?;
         Some(RemoteMemory { runs, address: exposed_runs.as_ptr().addr() as u64 })
     }

@@ -8,6 +8,7 @@
 //! receive:  Posted ──whole message──────────────────────────▶ Complete
 //!           Posted ──announced──▶ Filling ──fetched, all parts here──▶ Complete
 //!           Posted ──cancelled──────────────────────────────▶ Complete
+//! both:     Complete ──taken, or nobody will ask────────────▶ Free
 //! ```
 
 use base::GateId;
@@ -15,21 +16,32 @@ use memory::Buffer;
 
 use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
-use crate::slab::{Key, Slab};
+use crate::slab::{Key, NONE};
 
 /// Names a request of one engine until it is taken or freed.
+///
+/// It is the number of a place and that place's generation; places are taken again, generations
+/// are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(pub(crate) Key);
 
 impl RequestId {
     /// The id as a word, for drivers to carry.
+    #[inline]
     pub fn to_u64(self) -> u64 {
         self.0.to_u64()
     }
 
     /// The id from that word.
+    #[inline]
     pub fn from_u64(word: u64) -> Self {
         Self(Key::from_u64(word))
+    }
+
+    /// The number of its place, the lower half of the word.
+    #[inline]
+    pub fn place(self) -> u32 {
+        self.0.index
     }
 }
 
@@ -60,6 +72,17 @@ pub struct Outcome {
     pub problem: Option<Problem>,
 }
 
+/// What is known of a request that may be complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// There is no such request, or nobody may ask for it any more.
+    Unknown,
+    /// It is not complete.
+    Underway,
+    /// It was complete, and is forgotten.
+    Over(Outcome),
+}
+
 /// Where a request stands; the head of this file draws the transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -70,9 +93,12 @@ pub(crate) enum State {
     Posted,
     Filling,
     Complete,
+    /// There is no request in this place.
+    Free,
 }
 
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Request {
     pub state: State,
     /// Nobody will ask for the outcome: the request goes away when complete.
@@ -82,6 +108,8 @@ pub(crate) struct Request {
     pub cancel_asked: bool,
     /// Sends: the receiver must have matched before the send is complete.
     pub synchronous: bool,
+    /// How often the place was given back.
+    generation: u32,
     /// Receives: the sender's rank wanted, or got; [`ANY_SOURCE`] before. Sends: the own rank.
     pub source: u32,
     /// The tag wanted, or got; [`ANY_TAG`] before.
@@ -106,36 +134,38 @@ pub(crate) struct Request {
     pub links: Links,
     /// Sends: the table of runs that the receiver reads when the data is not contiguous, each as
     /// address and length; kept here until the request is complete.
-    pub exposed_runs: Vec<[u64; 2]>,
+    pub exposed_runs: Box<[[u64; 2]]>,
 }
 
 pub(crate) const ANY_SOURCE: u32 = u32::MAX;
 pub(crate) const ANY_TAG: i32 = i32::MIN;
 
 impl Request {
-    pub(crate) fn receive(context: ContextSlot, source: u32, tag: i32, buffer: Buffer) -> Self {
+    fn free() -> Self {
         Self {
-            state: State::Posted,
+            state: State::Free,
             detached: false,
             cancelled: false,
             cancel_asked: false,
             synchronous: false,
-            source,
-            tag,
-            context,
+            generation: 1,
+            source: ANY_SOURCE,
+            tag: ANY_TAG,
+            context: ContextSlot(NONE),
             gate: GateId(u32::MAX),
             sequence: 0,
             peer: 0,
-            buffer,
+            buffer: Buffer::empty(),
             bytes: 0,
             expected: 0,
             remote: 0,
             order: 0,
             links: Links::NONE,
-            exposed_runs: Vec::new(),
+            exposed_runs: Box::default(),
         }
     }
 
+    #[inline]
     pub(crate) fn is_wild(&self) -> bool {
         self.source == ANY_SOURCE || self.tag == ANY_TAG
     }
@@ -178,93 +208,200 @@ impl Chain<0> for Request {
     }
 }
 
-/// All requests of an engine.
+/// All requests of an engine, in numbered places with generations: a place's generation changes when
+/// its request is forgotten, so that an old name is never taken for a new one. Places are taken again
+/// in the order of last use, and a request is written where it stays: the fast path moves none.
 #[derive(Debug)]
 pub(crate) struct Requests {
-    slab: Slab<Request>,
+    places: Vec<Request>,
+    /// The first free place; each knows the next.
+    free: u32,
 }
 
 impl Requests {
     pub(crate) fn new() -> Self {
-        Self { slab: Slab::new() }
+        Self { places: Vec::new(), free: NONE }
+    }
+
+    /// Adds a receive; its place.
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        context: ContextSlot,
+        source: u32,
+        tag: i32,
+        buffer: Buffer,
+    ) -> u32 {
+        let index = self.free;
+        let Some(request) = self.places.get_mut(index as usize) else {
+            self.grow();
+            return self.receive(context, source, tag, buffer);
+        };
+        self.free = request.links.next;
+        request.state = State::Posted;
+        request.source = source;
+        request.tag = tag;
+        request.context = context;
+        request.buffer = buffer;
+        request.bytes = 0;
+        request.expected = 0;
+        request.links = Links::NONE;
+        index
+    }
+
+    /// Adds a send to a gate; its place.
+    pub(crate) fn send(
+        &mut self,
+        context: ContextSlot,
+        (source, tag): (u32, i32),
+        gate: GateId,
+        buffer: Buffer,
+    ) -> u32 {
+        let index = self.receive(context, source, tag, buffer);
+        let request = &mut self.places[index as usize];
+        request.state = State::Queued;
+        request.gate = gate;
+        index
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let index = u32::try_from(self.places.len()).expect("fewer than 2^32 requests");
+        assert!(index != NONE, "all numbers of requests are taken");
+        self.places.push(Request::free());
+        self.free = index;
+    }
+
+    /// Forgets a request.
+    #[inline]
+    fn discard(&mut self, index: u32) {
+        let request = &mut self.places[index as usize];
+        debug_assert!(request.state != State::Free, "the place is taken");
+        request.state = State::Free;
+        request.detached = false;
+        request.cancelled = false;
+        request.cancel_asked = false;
+        request.synchronous = false;
+        // Memory of our own that it lay in is no longer needed.
+        request.buffer = Buffer::empty();
+        request.remote = 0;
+        request.generation = request.generation.wrapping_add(1).max(1);
+        request.links.next = self.free;
+        self.free = index;
     }
 
     #[inline]
-    pub(crate) fn insert(&mut self, request: Request) -> RequestId {
-        RequestId(self.slab.insert(request))
-    }
-
     pub(crate) fn get(&self, id: RequestId) -> Option<&Request> {
-        self.slab.get(id.0)
+        let request = self.places.get(id.0.index as usize)?;
+        let same = request.generation == id.0.generation && request.state != State::Free;
+        same.then_some(request)
     }
 
     /// The request that a word on the wire names.
     pub(crate) fn by_word(&self, word: u64) -> Option<&Request> {
-        self.slab.get(Key::from_u64(word))
+        self.get(RequestId::from_u64(word))
     }
 
     #[inline]
     pub(crate) fn is_complete(&self, id: RequestId) -> bool {
-        self.slab.get(id.0).is_none_or(|request| request.state == State::Complete)
+        self.get(id).is_none_or(|request| request.state == State::Complete)
     }
 
+    #[inline]
     pub(crate) fn id(&self, index: u32) -> RequestId {
-        RequestId(self.slab.key(index))
+        RequestId(Key { index, generation: self.places[index as usize].generation })
     }
 
     /// The index of the request that a peer names, if it exists and is in one of `states`.
     pub(crate) fn named(&self, word: u64, states: &[State]) -> Option<u32> {
-        let key = Key::from_u64(word);
-        let request = self.slab.get(key)?;
-        states.contains(&request.state).then_some(key.index)
+        let request = self.by_word(word)?;
+        states.contains(&request.state).then_some(Key::from_u64(word).index)
     }
 
     /// Marks a request complete; a detached one goes away.
     #[inline]
     pub(crate) fn complete(&mut self, index: u32) {
-        let request = &mut self.slab[index];
+        let request = &mut self.places[index as usize];
         debug_assert!(request.state != State::Complete, "completed twice");
         request.state = State::Complete;
         if !request.exposed_runs.is_empty() {
-            request.exposed_runs = Vec::new();
+            request.exposed_runs = Box::default();
         }
         if request.detached {
-            self.slab.discard(index);
+            self.discard(index);
         }
     }
 
     /// The outcome of a complete request, which goes away; `None` if it is not complete.
     #[inline]
     pub(crate) fn take(&mut self, id: RequestId) -> Option<Outcome> {
-        let request = self.slab.get(id.0)?;
-        if request.state != State::Complete {
-            return None;
+        match self.settle(id) {
+            Settled::Over(outcome) => Some(outcome),
+            Settled::Unknown | Settled::Underway => None,
         }
-        let outcome = request.outcome();
-        self.slab.discard(id.0.index);
-        Some(outcome)
+    }
+
+    /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
+    #[inline]
+    pub(crate) fn settle(&mut self, id: RequestId) -> Settled {
+        match self.get(id) {
+            None => Settled::Unknown,
+            Some(request) if request.state == State::Complete => {
+                let outcome = request.outcome();
+                self.discard(id.0.index);
+                Settled::Over(outcome)
+            }
+            Some(request) if request.detached => Settled::Unknown,
+            Some(_) => Settled::Underway,
+        }
+    }
+
+    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it was.
+    #[inline]
+    pub(crate) fn forget_if_fine(&mut self, id: RequestId) -> bool {
+        let Some(request) = self.places.get(id.0.index as usize) else { return false };
+        let fine = request.generation == id.0.generation
+            && request.state == State::Complete
+            && !request.cancelled
+            && request.expected <= request.buffer.len() as u64;
+        if fine {
+            self.discard(id.0.index);
+        }
+        fine
+    }
+
+    /// Whether somebody may still ask for a request.
+    #[inline]
+    pub(crate) fn is_known(&self, id: RequestId) -> bool {
+        self.get(id).is_some_and(|request| !request.detached)
+    }
+
+    /// The request in a place.
+    pub(crate) fn at(&self, index: u32) -> Option<RequestId> {
+        let request = self.places.get(index as usize)?;
+        (request.state != State::Free).then(|| self.id(index))
     }
 
     pub(crate) fn outcome(&self, id: RequestId) -> Option<Outcome> {
-        let request = self.slab.get(id.0)?;
+        let request = self.get(id)?;
         (request.state == State::Complete).then(|| request.outcome())
     }
 
     pub(crate) fn detach(&mut self, id: RequestId) {
-        let Some(request) = self.slab.get_mut(id.0) else { return };
-        if request.state == State::Complete {
-            self.slab.discard(id.0.index);
-        } else {
-            request.detached = true;
+        match self.get(id) {
+            None => {}
+            Some(request) if request.state == State::Complete => self.discard(id.0.index),
+            Some(_) => self.places[id.0.index as usize].detached = true,
         }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Request> {
-        self.slab.iter().map(|(_, request)| request)
+        self.places.iter().filter(|request| request.state != State::Free)
     }
 
+    /// How many there are; takes time in proportion to the most that there were.
     pub(crate) fn len(&self) -> usize {
-        self.slab.len()
+        self.iter().count()
     }
 }
 
@@ -273,14 +410,14 @@ impl std::ops::Index<u32> for Requests {
 
     #[inline]
     fn index(&self, index: u32) -> &Request {
-        &self.slab[index]
+        &self.places[index as usize]
     }
 }
 
 impl std::ops::IndexMut<u32> for Requests {
     #[inline]
     fn index_mut(&mut self, index: u32) -> &mut Request {
-        &mut self.slab[index]
+        &mut self.places[index as usize]
     }
 }
 
@@ -290,6 +427,6 @@ mod tests {
 
     #[test]
     fn a_request_takes_two_cache_lines() {
-        assert!(size_of::<Request>() <= 128, "{}", size_of::<Request>());
+        assert_eq!(size_of::<Request>(), 128);
     }
 }

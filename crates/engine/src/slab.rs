@@ -61,16 +61,6 @@ impl<T> Slab<T> {
         value
     }
 
-    /// As [`remove`](Self::remove), for values that nobody wants: they are dropped in place.
-    #[inline]
-    pub(crate) fn discard(&mut self, index: u32) {
-        let place = &mut self.places[index as usize];
-        debug_assert!(place.value.is_some(), "the place is taken");
-        place.value = None;
-        place.generation = place.generation.wrapping_add(1).max(1);
-        self.free.push(index);
-    }
-
     #[inline]
     pub(crate) fn get(&self, key: Key) -> Option<&T> {
         let place = self.places.get(key.index as usize)?;
@@ -88,6 +78,13 @@ impl<T> Slab<T> {
     pub(crate) fn peek(&self, index: u32) -> Option<(u32, &T)> {
         let place = self.places.get(index as usize)?;
         Some((place.generation, place.value.as_ref()?))
+    }
+
+    /// As [`peek`](Self::peek), to change the value.
+    #[inline]
+    pub(crate) fn peek_mut(&mut self, index: u32) -> Option<(u32, &mut T)> {
+        let place = self.places.get_mut(index as usize)?;
+        Some((place.generation, place.value.as_mut()?))
     }
 
     /// The generation of a place, taken or not; `None` if it was never used.

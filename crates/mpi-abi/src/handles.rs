@@ -2,7 +2,8 @@
 //!
 //! A handle of ours is generation (32 bits, at least 1), kind (4 bits), index (28 bits). Freeing an
 //! object changes the generation of its place, so that a handle that outlived its object is found
-//! out, also when the place is taken again. Values under 0x1000 are the predefined handles.
+//! out, also when the place is taken again. Values under 0x1000 are the predefined handles. Requests
+//! have more kinds of handles: [`crate::requests`].
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -14,13 +15,15 @@ use crate::generated::constants::HANDLE_NAMES;
 /// Handles below this are predefined.
 pub const PREDEFINED_END: usize = 0x1000;
 
-const INDEX_BITS: u32 = 28;
+/// Bits of the index in a handle; tables leave the highest of them unused.
+pub const INDEX_BITS: u32 = 28;
 const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;
+const INDEX_MAX: usize = INDEX_MASK >> 1;
 
 /// In the integer form: a mark, the low bits of the generation, the index.
-const INTEGER_MARK: c_int = 1 << 30;
-const INTEGER_INDEX_BITS: u32 = 24;
-const INTEGER_GENERATION_MASK: u32 = 0x3f;
+pub const INTEGER_MARK: c_int = 1 << 30;
+pub const INTEGER_INDEX_BITS: u32 = 24;
+pub const INTEGER_GENERATION_MASK: u32 = 0x3f;
 
 /// Objects of one kind, by handle. Adding, finding and removing take constant time, and no memory
 /// unless the table grows.
@@ -237,7 +240,7 @@ impl<T> State<T> {
     #[cold]
     fn grow(&mut self, kind: Kind) -> usize {
         let index = self.places.len();
-        assert!(index <= INDEX_MASK, "2^28 {}s at once are too many", kind.noun());
+        assert!(index <= INDEX_MAX, "2^27 {}s at once are too many", kind.noun());
         self.places.push(Place { generation: 1, content: Content::Free { next: None } });
         index
     }

@@ -19,3 +19,4 @@ mod library;
 mod native;
 mod predefined;
 mod report;
+mod requests;

@@ -20,7 +20,6 @@ use crate::calls::attributes::StandardValues;
 use crate::calls::interface::FortranFacts;
 use crate::calls::operations::UserOperation;
 use crate::calls::point_to_point::KeptMessage;
-use crate::calls::requests::PendingRequest;
 use crate::calls::tools::Tools;
 use crate::calls::windows::ProgramWindow;
 use crate::codes::Messages;
@@ -28,6 +27,7 @@ use crate::generated::constants::MPI_ERR_LASTCODE;
 use crate::handles::Table;
 use crate::native::PackedMessage;
 use crate::predefined::{FIRST_KEYVAL, Predefined};
+use crate::requests::Requests;
 
 /// The state of the library in this process.
 pub struct Library {
@@ -55,7 +55,7 @@ pub struct Library {
     pub groups: Table<c::Group, Rc<Group>>,
     pub infos: Table<c::Info, Rc<Info>>,
     pub operations: Table<c::Op, UserOperation>,
-    pub requests: Table<c::Request, PendingRequest>,
+    pub requests: Requests,
     pub windows: Table<c::Win, Rc<ProgramWindow>>,
     /// Messages that matched probes took.
     pub messages_taken: Table<c::Message, KeptMessage>,
@@ -141,7 +141,7 @@ impl Library {
             groups: Table::default(),
             infos: Table::default(),
             operations: Table::default(),
-            requests: Table::default(),
+            requests: Requests::default(),
             windows: Table::default(),
             messages_taken: Table::default(),
             packed_messages: Table::default(),

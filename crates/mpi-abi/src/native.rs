@@ -13,11 +13,10 @@ use mpi::{Mode, Packing, Unpacking};
 
 use crate::arguments::{KnownCommunicator, Out, OutStatus, invalid, null};
 use crate::c::{self, Comm, Request};
-use crate::calls::requests::{Pending, PendingRequest};
 use crate::calls::statuses::{report_status, to_c};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
-use crate::report::{Blamed, text_of};
+use crate::report::text_of;
 
 /// What a handle of a packed message names.
 #[derive(Clone, Debug)]
@@ -229,9 +228,7 @@ unsafe fn error_string(call: &Call, code: c_int, buffer: *mut c_char, size: usiz
 
 /// The request of an operation that may be underway, for the program.
 fn hand_out(call: &Call, communicator: Comm, work: mpi::Request, request: Out<Request>) {
-    let blamed = Blamed::Communicator(communicator);
-    let pending = PendingRequest { blamed, work: Pending::One(work) };
-    request.set(call.library.requests.insert(pending));
+    request.set(call.library.requests.hand_out(communicator, work));
 }
 
 /// The message of a handle that sends.

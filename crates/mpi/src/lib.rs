@@ -31,5 +31,5 @@ pub use native::{Mode, Packing, Unpacking};
 pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, Message, SendMode, Source};
 pub use process::{Process, ThreadLevel};
-pub use request::Request;
+pub use request::{Look, Request, Settled, Transfer};
 pub use status::Status;

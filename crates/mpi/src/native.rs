@@ -20,9 +20,9 @@ use engine::{ContextSlot, Receive, Send};
 use memory::Buffer;
 
 use crate::communicator::{Communicator, Purpose};
-use crate::point_to_point::{Destination, Source, checked_source, transfer};
+use crate::point_to_point::{Destination, Source, checked_source};
 use crate::process::Process;
-use crate::request::Request;
+use crate::request::{Request, Transfer};
 
 pub use packing::Packing;
 use piece::Room;
@@ -127,7 +127,7 @@ impl Process {
         let send = Send { gate, peer, context, tag, synchronous: false, buffer };
         Ok(match self.runtime().send(send) {
             None => Request::Done,
-            Some(id) => transfer(id, false, communicator),
+            Some(id) => Request::Transfer(Transfer::new(id, false)),
         })
     }
 
@@ -147,7 +147,7 @@ impl Process {
         };
         let context = self.native_spaces(communicator).segments;
         let id = self.runtime().receive(Receive { context, source, tag, buffer });
-        Ok(transfer(id, true, communicator))
+        Ok(Request::Transfer(Transfer::new(id, true)))
     }
 
     fn native_spaces<'a>(&self, communicator: &'a Communicator) -> &'a NativeSpaces {

@@ -40,7 +40,8 @@ pub struct Partitions {
 /// One side of a partitioned operation.
 #[derive(Debug)]
 pub struct Partitioned {
-    communicator: Rc<Communicator>,
+    /// Its message spaces stay open as long as it is there.
+    _communicator: Rc<Communicator>,
     side: Side,
     active: Cell<bool>,
 }
@@ -81,10 +82,6 @@ impl PartitionedSpaces {
 }
 
 impl Partitioned {
-    pub(crate) fn communicator(&self) -> &Rc<Communicator> {
-        &self.communicator
-    }
-
     /// Whether it was started and its status not yet taken.
     pub fn is_active(&self) -> bool {
         self.active.get()
@@ -271,7 +268,7 @@ impl Process {
 
 fn request(communicator: &Rc<Communicator>, side: Side) -> Request {
     let operation =
-        Partitioned { communicator: Rc::clone(communicator), side, active: Cell::new(false) };
+        Partitioned { _communicator: Rc::clone(communicator), side, active: Cell::new(false) };
     Request::persistent(PersistentOperation::Partitioned(Rc::new(operation)), communicator)
 }
 

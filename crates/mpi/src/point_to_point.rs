@@ -123,7 +123,7 @@ impl Process {
         };
         Ok(match self.runtime().send(send) {
             None => Request::Done,
-            Some(id) => transfer(id, false, communicator),
+            Some(id) => Request::Transfer(Transfer::new(id, false)),
         })
     }
 
@@ -165,7 +165,7 @@ impl Process {
         };
         let context = communicator.point_to_point_context();
         let id = self.runtime().receive(Receive { context, source, tag, buffer });
-        Ok(transfer(id, true, communicator))
+        Ok(Request::Transfer(Transfer::new(id, true)))
     }
 
     /// Sends and receives at once (section 3.11).
@@ -298,11 +298,11 @@ impl Process {
 
     /// Begins to receive a message that a matched probe took.
     pub fn ireceive_message(&self, message: Message, buffer: Buffer) -> Request {
-        let Message { id, communicator } = message;
+        let Message { id, .. } = message;
         let id = id.and_then(|id| self.runtime().receive_message(id, buffer));
         match id {
             None => Request::OfNull,
-            Some(id) => transfer(id, true, &communicator),
+            Some(id) => Request::Transfer(Transfer::new(id, true)),
         }
     }
 
@@ -340,15 +340,6 @@ impl Process {
         let operation = PersistentOperation::Receive { source, tag, buffer };
         Ok(Request::persistent(operation, communicator))
     }
-}
-
-#[inline]
-pub(crate) fn transfer(
-    id: engine::RequestId,
-    receives: bool,
-    communicator: &Rc<Communicator>,
-) -> Request {
-    Request::Transfer(Transfer { id, receives, communicator: Rc::clone(communicator) })
 }
 
 /// What the engine selects by: `None` for no process, `Some(None)` for any.

@@ -1,10 +1,12 @@
 //! Requests: operations that may still be underway (section 3.7 of the MPI standard).
 
+use std::cell::RefMut;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
 use engine::{Outcome, RequestId};
 use memory::Buffer;
+use runtime::Runtime;
 
 use crate::collective::Underway;
 use crate::communicator::Communicator;
@@ -39,13 +41,25 @@ pub enum Request {
 }
 
 /// A send or receive that the engine has.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    pub(crate) id: RequestId,
-    pub(crate) receives: bool,
-    /// Keeps the communicator alive, and finds its error handler.
-    pub(crate) communicator: Rc<Communicator>,
+    id: RequestId,
+    receives: bool,
 }
+
+/// What is known of a transfer that may be complete.
+#[derive(Debug)]
+pub enum Settled {
+    /// There is no such transfer any more.
+    Unknown,
+    /// It is not complete.
+    Underway,
+    /// It was complete; it is gone now.
+    Over(Status),
+}
+
+/// Many transfers are looked at; no progress is made meanwhile.
+pub struct Look<'a>(RefMut<'a, Runtime>);
 
 /// The arguments of a persistent operation, and the operation that they were last started as.
 #[derive(Debug)]
@@ -98,23 +112,84 @@ impl Request {
     pub fn is_inactive(&self) -> bool {
         matches!(self, Request::Persistent(persistent) if persistent.active.is_none())
     }
+}
 
-    /// The communicator that it belongs to, for its error handler.
-    pub fn communicator(&self) -> Option<&Rc<Communicator>> {
-        match self {
-            Request::Transfer(transfer) => Some(&transfer.communicator),
-            Request::Collective(operation) => Some(operation.communicator()),
-            Request::OneSided(operation) => Some(operation.communicator()),
-            Request::Partitioned(operation) => Some(operation.communicator()),
-            Request::Packing(message) => Some(message.communicator()),
-            Request::Unpacking(message) => Some(message.communicator()),
-            Request::Persistent(persistent) => Some(&persistent.communicator),
-            Request::Done | Request::OfNull => None,
+impl Transfer {
+    #[inline]
+    pub(crate) fn new(id: RequestId, receives: bool) -> Self {
+        Self { id, receives }
+    }
+
+    /// From what [`id`](Self::id) and [`receives`](Self::receives) told.
+    #[inline]
+    pub fn from_parts(id: u64, receives: bool) -> Self {
+        Self { id: RequestId::from_u64(id), receives }
+    }
+
+    /// What names it: the number of a place (lower half), small as long as there are few at a time,
+    /// and the generation of the place.
+    #[inline]
+    pub fn id(self) -> u64 {
+        self.id.to_u64()
+    }
+
+    /// Whether it is a receive.
+    #[inline]
+    pub fn receives(self) -> bool {
+        self.receives
+    }
+}
+
+impl Look<'_> {
+    /// Whether somebody may still ask for a transfer.
+    #[inline]
+    pub fn is_known(&self, transfer: Transfer) -> bool {
+        self.0.is_known(transfer.id)
+    }
+
+    /// Whether a transfer is complete; also true when it is gone.
+    #[inline]
+    pub fn is_complete(&self, transfer: Transfer) -> bool {
+        self.0.is_complete(transfer.id)
+    }
+
+    /// Forgets a transfer whose status nobody asks for, if it is complete and has nothing to tell;
+    /// whether it was.
+    #[inline]
+    pub fn forget_if_fine(&mut self, transfer: Transfer) -> bool {
+        self.0.forget_if_fine(transfer.id)
+    }
+
+    /// Takes the status of a transfer, if it is complete.
+    #[inline]
+    pub fn settle(&mut self, transfer: Transfer) -> Settled {
+        match self.0.settle(transfer.id) {
+            engine::Settled::Unknown => Settled::Unknown,
+            engine::Settled::Underway => Settled::Underway,
+            engine::Settled::Over(outcome) => Settled::Over(status_of(transfer, outcome)),
         }
     }
 }
 
 impl Process {
+    /// Looks at transfers. To be dropped before anything else is asked of the process.
+    #[inline]
+    pub fn look_at_transfers(&self) -> Look<'_> {
+        Look(self.runtime())
+    }
+
+    /// Makes progress until a transfer is complete, or gone.
+    #[inline]
+    pub fn await_transfer(&self, transfer: Transfer) {
+        self.wait_till_complete(transfer.id);
+    }
+
+    /// The transfer in a place, if there is one.
+    pub fn transfer_at(&self, place: u32, receives: bool) -> Option<Transfer> {
+        let id = self.look(|runtime| runtime.request_at(place))??;
+        Some(Transfer { id, receives })
+    }
+
     /// Whether a request is complete (or inactive); makes no progress.
     #[inline]
     pub fn is_ready(&self, request: &Request) -> bool {
@@ -138,7 +213,7 @@ impl Process {
     pub fn wait(&self, request: &mut Request) -> Status {
         if let Request::Transfer(transfer) = request {
             let outcome = self.wait_for(transfer.id);
-            let status = status_of(transfer, outcome);
+            let status = status_of(*transfer, outcome);
             *request = Request::Done;
             return status;
         }
@@ -165,7 +240,7 @@ impl Process {
     pub fn take_if_ready(&self, request: &mut Request) -> Option<Status> {
         if let Request::Transfer(transfer) = request {
             let outcome = self.runtime().take(transfer.id)?;
-            let status = status_of(transfer, outcome);
+            let status = status_of(*transfer, outcome);
             *request = Request::Done;
             return Some(status);
         }
@@ -181,7 +256,7 @@ impl Process {
         match request {
             Request::Transfer(transfer) => {
                 let outcome = self.runtime().take(transfer.id).expect("the request is complete");
-                let status = status_of(transfer, outcome);
+                let status = status_of(*transfer, outcome);
                 *request = Request::Done;
                 status
             }
@@ -230,7 +305,7 @@ impl Process {
         match request {
             Request::Transfer(transfer) => {
                 let outcome = self.runtime().outcome(transfer.id)?;
-                Some(status_of(transfer, outcome))
+                Some(status_of(*transfer, outcome))
             }
             Request::Done => Some(Status::EMPTY),
             Request::OfNull => Some(Status::OF_NULL),
@@ -363,6 +438,6 @@ impl Process {
 }
 
 #[inline]
-fn status_of(transfer: &Transfer, outcome: Outcome) -> Status {
+fn status_of(transfer: Transfer, outcome: Outcome) -> Status {
     if transfer.receives { Status::of_receive(outcome) } else { Status::of_send(outcome) }
 }

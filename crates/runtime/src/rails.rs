@@ -97,7 +97,7 @@ impl Rails {
     #[inline]
     pub(crate) fn poll(&mut self, heard: &mut Heard, engine: &mut Engine, fatal: &Fatal) -> bool {
         let mut active = self.loopback.poll(&mut heard.receiver(engine, fatal, LOOPBACK));
-        active |= self.shm.poll(&mut heard.receiver(engine, fatal, SHM));
+        active |= self.shm.poll_into(&mut heard.receiver(engine, fatal, SHM));
         if self.tcp.is_some() {
             active |= self.poll_far(heard, engine, fatal);
         }

@@ -8,7 +8,7 @@ use driver::{Doorbell, Driver, DriverError, Part, Sink};
 use engine::strategy::{self, Strategy};
 use engine::{
     ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, Preferences, Receive, RequestId,
-    Send as SendCommand,
+    Send as SendCommand, Settled,
 };
 use memory::Buffer;
 
@@ -187,6 +187,29 @@ impl Runtime {
     #[inline]
     pub fn take(&mut self, request: RequestId) -> Option<Outcome> {
         self.engine.take(request)
+    }
+
+    /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
+    #[inline]
+    pub fn settle(&mut self, request: RequestId) -> Settled {
+        self.engine.settle(request)
+    }
+
+    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it was.
+    #[inline]
+    pub fn forget_if_fine(&mut self, request: RequestId) -> bool {
+        self.engine.forget_if_fine(request)
+    }
+
+    /// Whether somebody may still ask for a request.
+    #[inline]
+    pub fn is_known(&self, request: RequestId) -> bool {
+        self.engine.is_known(request)
+    }
+
+    /// The request in a place of the engine, if there is one.
+    pub fn request_at(&self, place: u32) -> Option<RequestId> {
+        self.engine.request_at(place)
     }
 
     /// The outcome of a complete request, which stays.

@@ -125,6 +125,12 @@ impl OutStatus {
 }
 
 impl OutStatuses {
+    /// Whether nobody looks at the statuses.
+    #[inline]
+    pub fn are_ignored(&self) -> bool {
+        self.0.is_null()
+    }
+
     /// The place for the status of one request.
     ///
     /// # Safety

@@ -29,10 +29,20 @@ conversions! {
     info_toint, info_fromint: Info in infos;
     message_toint, message_fromint: Message in messages_taken;
     op_toint, op_fromint: Op in operations;
-    request_toint, request_fromint: Request in requests;
     type_toint, type_fromint: Datatype in datatypes;
     session_toint, session_fromint: Session in sessions;
     win_toint, win_fromint: Win in windows;
+}
+
+/// The integer of an `MPI_Request`.
+pub fn request_toint(handle: Request) -> c_int {
+    library().requests.to_int(handle)
+}
+
+/// The `MPI_Request` of an integer.
+pub fn request_fromint(integer: c_int) -> Request {
+    let library = library();
+    library.requests.of_int(&library.process, integer)
 }
 
 /// Kinds of which this version has predefined handles only.

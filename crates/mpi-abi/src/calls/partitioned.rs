@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_REQUEST_NULL;
 
 use super::point_to_point::hand_out;
-use super::requests::Pending;
+use super::requests::{Pending, is_transfer};
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn psend_init(
@@ -164,6 +164,7 @@ fn operation(call: &Call, position: usize, request: Request) -> Outcome<Rc<Parti
             _ => None,
         }
     });
+    let found = found.or_else(|| is_transfer(call, request).then_some(None));
     match found {
         None => Err(invalid(position, request)),
         Some(None) => {

@@ -259,15 +259,17 @@ pub fn imrecv(
     message: Out<Message>,
     request: Out<Request>,
 ) -> Outcome<()> {
-    let (work, blamed) = match take_message(call, message)? {
+    let handle = match take_message(call, message)? {
         Some((taken, comm)) => {
             let work = call.library.process.ireceive_message(taken, buf);
-            (work, Blamed::Communicator(comm))
+            call.library.requests.hand_out(comm, work)
         }
-        None => (mpi::Request::OfNull, Blamed::Nobody),
+        None => {
+            let work = Pending::One(mpi::Request::OfNull);
+            call.library.requests.insert(PendingRequest { blamed: Blamed::Nobody, work })
+        }
     };
-    let pending = PendingRequest { blamed, work: Pending::One(work) };
-    request.set(call.library.requests.insert(pending));
+    request.set(handle);
     Ok(())
 }
 
@@ -305,9 +307,7 @@ fn take_message(call: &Call, handle: Out<Message>) -> Outcome<Option<KeptMessage
 
 #[inline(always)]
 pub fn hand_out(call: &Call, comm: &KnownCommunicator, work: mpi::Request, request: Out<Request>) {
-    let blamed = Blamed::Communicator(comm.handle);
-    let pending = PendingRequest { blamed, work: Pending::One(work) };
-    request.set(call.library.requests.insert(pending));
+    request.set(call.library.requests.hand_out(comm.handle, work));
 }
 
 /// The buffer of a call that sends from where it receives into, preceded by a copy of its data.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 use mpi::buffered::BufferPlace;
-use mpi::{Process, Status};
+use mpi::{Process, Settled, Status};
 
 use crate::arguments::{Out, OutHandles, OutStatus, invalid};
 use crate::c::Request;
@@ -16,6 +16,7 @@ use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_REQUEST_NULL;
 use crate::report::Blamed;
+use crate::requests::{self, Named};
 
 use super::statuses::{report_status, to_c};
 use generalized::Generalized;
@@ -263,7 +264,7 @@ fn start_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {
 /// Takes a request out of its place for the time of a call; errors go to its communicator.
 #[inline]
 fn take(call: &Call, position: usize, handle: Request) -> Outcome<PendingRequest> {
-    match call.library.requests.borrow_out(handle) {
+    match call.library.requests.borrow_out(&call.library.process, handle) {
         Some(pending) => {
             call.blame(pending.blamed);
             Ok(pending)
@@ -282,12 +283,12 @@ fn unusable(call: &Call, position: usize, handle: Request) -> Failure {
     invalid(position, handle)
 }
 
-/// Whether a request is complete, inactive or gone, as when another thread completed it.
-#[inline(always)]
-fn is_ready(call: &Call, handle: Request) -> bool {
-    let process = &call.library.process;
-    let found = call.library.requests.with(handle, |pending| pending.work.is_ready(process));
-    found.unwrap_or(true)
+/// Whether a handle names a send or receive that needs no place in the table; errors from here on go
+/// to its communicator.
+#[cold]
+pub fn is_transfer(call: &Call, handle: Request) -> bool {
+    let there = !matches!(requests::named(handle), Named::Kept);
+    there && take(call, 1, handle).is_ok()
 }
 
 /// Waits for a request, and takes its status as [`finish`] does.
@@ -297,7 +298,16 @@ fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<(Status, 
         if let Some(finished) = finish(call, position, handle)? {
             return Ok(finished);
         }
-        call.library.process.wait_until(&mut |_| is_ready(call, handle));
+        let process = &call.library.process;
+        match requests::named(handle) {
+            Named::Transfer(transfer) => process.await_transfer(transfer),
+            _ => process.wait_until(&mut |_| {
+                // It is gone when another thread completed it.
+                let table = &call.library.requests;
+                let ready = table.with(handle, |pending| pending.work.is_ready(process));
+                ready.unwrap_or(true)
+            }),
+        }
     }
 }
 
@@ -306,6 +316,31 @@ fn await_one(call: &Call, position: usize, handle: Request) -> Outcome<(Status, 
 /// communicator.
 #[inline(always)]
 fn finish(call: &Call, position: usize, handle: Request) -> Outcome<Option<(Status, Request)>> {
+    match requests::named(handle) {
+        Named::Done => Ok(Some((Status::EMPTY, MPI_REQUEST_NULL))),
+        Named::Transfer(transfer) => {
+            let settled = call.library.process.look_at_transfers().settle(transfer);
+            match settled {
+                Settled::Underway => Ok(None),
+                Settled::Over(status) => {
+                    if status.error.is_some() {
+                        call.blame(call.library.requests.blamed(transfer));
+                    }
+                    Ok(Some((status, MPI_REQUEST_NULL)))
+                }
+                Settled::Unknown => Err(unusable(call, position, handle)),
+            }
+        }
+        Named::Kept => finish_kept(call, position, handle),
+    }
+}
+
+/// The same for requests of the table.
+fn finish_kept(
+    call: &Call,
+    position: usize,
+    handle: Request,
+) -> Outcome<Option<(Status, Request)>> {
     let process = &call.library.process;
     let found = call.library.requests.settle(handle, |pending| {
         call.blame(pending.blamed);
@@ -338,7 +373,13 @@ fn peek(call: &Call, position: usize, handle: Request) -> Outcome<Option<Status>
         return Ok(Some(Status::EMPTY));
     }
     let process = &call.library.process;
-    let found = call.library.requests.with(handle, |pending| pending.work.status(process));
+    let found = match requests::named(handle) {
+        Named::Kept => call.library.requests.with(handle, |pending| pending.work.status(process)),
+        _ => {
+            let pending = call.library.requests.borrow_out(process, handle);
+            pending.map(|pending| pending.work.status(process))
+        }
+    };
     let taken = found.ok_or_else(|| unusable(call, position, handle))?;
     Ok(taken.map(|taken| match taken {
         Taken::Status(status, _) => status,

@@ -84,10 +84,6 @@ impl Process {
 }
 
 impl Packing {
-    pub(crate) fn communicator(&self) -> &Rc<Communicator> {
-        &self.communicator
-    }
-
     /// Adds a segment. Its memory stays as it is until the message has ended.
     pub fn pack(&self, process: &Process, segment: Buffer, mode: Mode) {
         let Some(target) = self.target else { return };

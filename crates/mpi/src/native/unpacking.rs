@@ -119,10 +119,6 @@ impl Process {
 }
 
 impl Unpacking {
-    pub(crate) fn communicator(&self) -> &Rc<Communicator> {
-        &self.communicator
-    }
-
     /// Receives the next segment, which must be as long as it was packed. An express one is there
     /// afterwards; the memory of a cheaper one belongs to the message until it has ended.
     ///

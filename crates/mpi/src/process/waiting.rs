@@ -75,6 +75,21 @@ impl Process {
         self.runtime().take(id).expect("the request is complete")
     }
 
+    /// Waits until a request of the engine is complete, or gone.
+    #[inline]
+    pub(crate) fn wait_till_complete(&self, id: RequestId) {
+        if self.level.get() != ThreadLevel::Multiple && !self.has_more_to_advance() {
+            let mut runtime = self.runtime();
+            for _ in 0..self.started().looks {
+                runtime.progress();
+                if runtime.is_complete(id) {
+                    return;
+                }
+            }
+        }
+        self.wait_until(&mut |process| process.is_complete(id));
+    }
+
     /// Makes progress until `done`, which is asked after each round.
     #[inline]
     pub fn wait_until(&self, done: &mut dyn FnMut(&Process) -> bool) {

@@ -14,7 +14,8 @@ use crate::status::Status;
 
 /// One call of the program: its messages that are not over.
 pub struct Operation {
-    communicator: Rc<Communicator>,
+    /// The messages' communicator, which is the window's own.
+    _communicator: Rc<Communicator>,
     pub(super) target: u32,
     /// Whether the program has a request for it, which tells what went wrong.
     with_request: bool,
@@ -44,8 +45,8 @@ impl Operation {
         target: u32,
         with_request: bool,
     ) -> Rc<Self> {
-        let communicator = Rc::clone(communicator);
-        Rc::new(Self { communicator, target, with_request, state: RefCell::default() })
+        let _communicator = Rc::clone(communicator);
+        Rc::new(Self { _communicator, target, with_request, state: RefCell::default() })
     }
 
     pub(super) fn add_send(&self, id: RequestId) {
@@ -61,11 +62,6 @@ impl Operation {
         unpack: Option<(Buffer, Buffer, usize)>,
     ) {
         self.state.borrow_mut().answers.push(Answer { id, length, unpack });
-    }
-
-    /// The messages' communicator, which is the window's own.
-    pub(crate) fn communicator(&self) -> &Rc<Communicator> {
-        &self.communicator
     }
 
     /// Whether the buffers of the program are free and full; makes no progress.

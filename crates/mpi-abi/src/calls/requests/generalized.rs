@@ -9,7 +9,7 @@ use std::rc::Rc;
 use base::{Error, ErrorClass};
 use mpi::{Source, Status};
 
-use super::{Pending, PendingRequest, unusable};
+use super::{Pending, PendingRequest, is_transfer, unusable};
 use crate::arguments::{Callback, Out, null};
 use crate::c::{self, Request};
 use crate::entry::Call;
@@ -116,6 +116,7 @@ pub fn grequest_complete(call: &Call, request: Request) -> Outcome<()> {
         Pending::Generalized(operation) => Some(Rc::clone(operation)),
         _ => None,
     });
+    let operation = operation.or_else(|| is_transfer(call, request).then_some(None));
     let operation = operation.ok_or_else(|| unusable(call, 1, request))?.ok_or_else(|| {
         let detail = "is not a generalized request; the library completes it";
         Failure::argument(1, ErrorClass::Request, detail)
@@ -124,6 +125,6 @@ pub fn grequest_complete(call: &Call, request: Request) -> Outcome<()> {
     if !operation.given_up.get() {
         return Ok(());
     }
-    table.remove(request);
+    table.forget(request);
     operation.let_go().map_or(Ok(()), |error| Err(error.into()))
 }

@@ -11,6 +11,7 @@ use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS, MPI_UNDEFINED};
 use crate::report::code_of;
+use crate::requests::{self, Named};
 
 use super::super::statuses::{report_status, to_c};
 
@@ -36,17 +37,44 @@ pub fn waitall(
     let handles = unsafe { requests.slice(count) }?;
     check(call, handles)?;
     let mut report = Report::new(call, statuses);
-    for (index, handle) in handles.iter_mut().enumerate() {
+    let mut index = 0;
+    while index < count {
+        if statuses.are_ignored() {
+            index += forget_first(call, &mut handles[index..]);
+        }
+        let Some(handle) = handles.get_mut(index) else { break };
         if *handle == MPI_REQUEST_NULL {
             // SAFETY: the program vouches for as many statuses as requests.
             unsafe { statuses.at(index) }.set_empty();
-            continue;
+        } else {
+            let (status, left) = await_one(call, POSITION, *handle)?;
+            *handle = left;
+            report.tell(index, status);
         }
-        let (status, left) = await_one(call, POSITION, *handle)?;
-        *handle = left;
-        report.tell(index, status);
+        index += 1;
     }
     report.outcome(count)
+}
+
+/// Forgets the first requests of a list, as many as are complete and have nothing to tell; how many
+/// they were.
+#[inline]
+fn forget_first(call: &Call, handles: &mut [Request]) -> usize {
+    let mut transfers = call.library.process.look_at_transfers();
+    let mut forgotten = 0;
+    for handle in handles {
+        let fine = match requests::named(*handle) {
+            Named::Done => true,
+            Named::Transfer(transfer) => transfers.forget_if_fine(transfer),
+            Named::Kept => *handle == MPI_REQUEST_NULL,
+        };
+        if !fine {
+            break;
+        }
+        *handle = MPI_REQUEST_NULL;
+        forgotten += 1;
+    }
+    forgotten
 }
 
 pub fn testall(
@@ -318,7 +346,23 @@ fn complete(call: &Call, handle: &mut Request) -> Status {
     }
 }
 
+#[inline]
 fn state(call: &Call, handle: Request) -> State {
+    match requests::named(handle) {
+        Named::Done => State::Ready,
+        Named::Transfer(transfer) => {
+            let transfers = call.library.process.look_at_transfers();
+            match (transfers.is_known(transfer), transfers.is_complete(transfer)) {
+                (false, _) => State::Absent,
+                (true, false) => State::Underway,
+                (true, true) => State::Ready,
+            }
+        }
+        Named::Kept => state_of_kept(call, handle),
+    }
+}
+
+fn state_of_kept(call: &Call, handle: Request) -> State {
     let process = &call.library.process;
     let found = call.library.requests.with(handle, |pending| {
         if pending.work.is_inactive() {
@@ -334,15 +378,36 @@ fn state(call: &Call, handle: Request) -> State {
 
 /// Whether all handles name requests, before any of them is touched.
 fn check(call: &Call, handles: &[Request]) -> Outcome<()> {
+    let transfers = call.library.process.look_at_transfers();
     for handle in handles {
-        if *handle != MPI_REQUEST_NULL {
-            match call.library.requests.with(*handle, |pending| pending.blamed) {
+        match requests::named(*handle) {
+            Named::Done => {}
+            Named::Transfer(transfer) if transfers.is_known(transfer) => {}
+            Named::Kept if *handle == MPI_REQUEST_NULL => {}
+            _ => match call.library.requests.with(*handle, |pending| pending.blamed) {
                 Some(blamed) => call.blame(blamed),
-                None => return Err(unusable(call, POSITION, *handle)),
-            }
+                None => {
+                    drop(transfers);
+                    return Err(unusable_of(call, handles, *handle));
+                }
+            },
         }
     }
     Ok(())
+}
+
+/// Why a request of a list cannot be used; the error goes to the communicator of the first that can.
+#[cold]
+fn unusable_of(call: &Call, handles: &[Request], handle: Request) -> Failure {
+    let process = &call.library.process;
+    for other in handles.iter().take_while(|other| **other != handle) {
+        if let Named::Transfer(_) = requests::named(*other)
+            && let Some(pending) = call.library.requests.borrow_out(process, *other)
+        {
+            call.blame(pending.blamed);
+        }
+    }
+    unusable(call, POSITION, handle)
 }
 
 /// Statuses for the program, and whether any of them tells an error.
