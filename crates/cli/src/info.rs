@@ -1,5 +1,7 @@
 //! `combray info`.
 
+pub mod choices;
+
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -10,18 +12,21 @@ use runtime::instruments::performance::PERFORMANCE_VARIABLES;
 use sys::cores;
 
 use crate::prefix;
+use choices::Communicator;
 
 /// The functions that the library does not have yet, one a line; generated.
 const UNSUPPORTED: &str = include_str!("../../mpi-abi/generated/unsupported.txt");
 
 /// What to tell.
-pub enum Topic {
+pub enum Topic<'a> {
     /// Version, folders, what can be set.
     Summary,
     /// The functions that are not there.
     Unsupported,
     /// What tools see.
     Variables,
+    /// Which collective algorithm is taken when.
+    Collectives(&'a Communicator),
 }
 
 /// Prints what a person may want to know of this installation.
@@ -34,6 +39,7 @@ pub fn run(topic: Topic) -> Result<i32, String> {
         Topic::Summary => summary(&prefix::find()?),
         Topic::Unsupported => UNSUPPORTED.to_owned(),
         Topic::Variables => variables(),
+        Topic::Collectives(communicator) => choices::explain(communicator)?,
     };
     match io::stdout().write_all(text.as_bytes()) {
         Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {

@@ -42,6 +42,12 @@ enum Action {
         /// Lists what tools see of a running process: variables and events
         #[arg(long, conflicts_with = "unsupported")]
         variables: bool,
+        /// Tells which algorithms collective operations take, from which size on, and how long that
+        /// is predicted to take
+        #[arg(long, conflicts_with_all = ["unsupported", "variables"])]
+        collectives: bool,
+        #[command(flatten)]
+        communicator: info::choices::Communicator,
     },
     /// Serves a launcher on another machine, which starts it there
     #[command(hide = true)]
@@ -70,6 +76,9 @@ fn main() -> ExitCode {
             Action::Run { words } => run::run(&words),
             Action::Info { unsupported: true, .. } => info::run(info::Topic::Unsupported),
             Action::Info { variables: true, .. } => info::run(info::Topic::Variables),
+            Action::Info { collectives: true, communicator, .. } => {
+                info::run(info::Topic::Collectives(&communicator))
+            }
             Action::Info { .. } => info::run(info::Topic::Summary),
             Action::Agent => launch::serve_as_agent().map_err(|error| error.to_string()),
             Action::Sample(options) => sample::run(&options),

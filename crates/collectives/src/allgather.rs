@@ -1,10 +1,11 @@
 //! Allgather. A block is what one process contributes: one in the send buffer, as many as there
 //! are processes in the receive buffer.
 
-use crate::barrier::STAR_SIZE_MAX;
 use crate::bcast;
+use crate::estimate::{Cost, Estimate, PEERS_AT_ONCE_MAX};
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Place, Schedule};
+use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
 
 /// The ways of an allgather.
@@ -22,43 +23,53 @@ pub enum Algorithm {
     AtOnce,
 }
 
-/// A crowded communicator goes through rank 0 up to this many bytes in all: past it, sending all
-/// blocks to all processes twice the way costs more than the turns on the cores that it saves.
-pub const THROUGH_FIRST_BYTES_MAX: usize = 16 * 1024;
+/// All of them, by the names that people use.
+pub const ALGORITHMS: &[(&str, Algorithm)] = &[
+    ("recursive-doubling", Algorithm::RecursiveDoubling),
+    ("bruck", Algorithm::Bruck),
+    ("ring", Algorithm::Ring),
+    ("at-once", Algorithm::AtOnce),
+    ("star", Algorithm::ThroughFirst),
+];
 
-/// Past this many bytes in all, the log n rounds of doubling gain less than a ring, where each
-/// process deals with two neighbours only.
-pub const DOUBLING_BYTES_MAX: usize = 256 * 1024;
-
-/// Up to this many bytes in all, allgatherv posts everything at once: it sends as many messages
-/// as a ring, and has one round instead of n - 1.
-pub const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
-
-/// All at once is for communicators of at most this many processes, which bounds the messages
-/// that one process has on their way.
-pub const AT_ONCE_SIZE_MAX: u32 = 64;
+/// Those that never send two blocks together, which may be of different sizes therefore.
+pub const ALGORITHMS_V: &[(&str, Algorithm)] =
+    &[("at-once", Algorithm::AtOnce), ("ring", Algorithm::Ring)];
 
 /// Takes the algorithm for blocks of `block_bytes` bytes.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
-    let total = block_bytes.saturating_mul(member.size as usize);
-    if member.crowded && member.size <= STAR_SIZE_MAX && total <= THROUGH_FIRST_BYTES_MAX {
-        Algorithm::ThroughFirst
-    } else if total > DOUBLING_BYTES_MAX {
-        Algorithm::Ring
-    } else if member.size.is_power_of_two() {
-        Algorithm::RecursiveDoubling
-    } else {
-        Algorithm::Bruck
-    }
+    let cost = |one| cost(one, member, block_bytes);
+    selection::choose(Operation::Allgather, ALGORITHMS, member, cost)
 }
 
 /// Takes the algorithm for blocks of different sizes, `total_bytes` bytes together.
 pub fn choose_v(member: Member, total_bytes: usize) -> Algorithm {
-    if total_bytes <= AT_ONCE_BYTES_MAX && member.size <= AT_ONCE_SIZE_MAX {
-        Algorithm::AtOnce
-    } else {
-        Algorithm::Ring
+    let cost = |one| cost(one, member, total_bytes.div_ceil(member.size as usize));
+    selection::choose(Operation::Allgatherv, ALGORITHMS_V, member, cost)
+}
+
+/// The predicted time of an algorithm; none if it is not applicable.
+pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
+    let size = u64::from(member.size);
+    let mut estimate = Estimate::new(member.situation);
+    match algorithm {
+        Algorithm::RecursiveDoubling if !member.size.is_power_of_two() => return None,
+        Algorithm::AtOnce if member.size > PEERS_AT_ONCE_MAX => return None,
+        Algorithm::RecursiveDoubling => {
+            estimate.doubling(member, |distance| block_bytes.saturating_mul(distance as usize));
+        }
+        Algorithm::Bruck => estimate.doubling(member, |distance| {
+            let count = distance.min(member.size - distance);
+            block_bytes.saturating_mul(count as usize)
+        }),
+        Algorithm::Ring => estimate.ring(member, size - 1, block_bytes),
+        Algorithm::AtOnce => estimate.all_to_all(member, size - 1, block_bytes),
+        Algorithm::ThroughFirst => {
+            estimate.up(member, Shape::Star, block_bytes, None);
+            estimate.down(member, Shape::Star, block_bytes.saturating_mul(member.size as usize));
+        }
     }
+    Some(estimate.cost())
 }
 
 /// `MPI_Allgather` (section 6.7) of one block of `block_bytes` packed bytes per process.

@@ -1,12 +1,12 @@
 //! Allreduce. A block is one element.
 
-use crate::barrier::STAR_SIZE_MAX;
 use crate::bcast::down;
+use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
 use crate::member::{Input, Member};
-use crate::reduce::{SHARES_SIZE_MAX, STAR_BYTES_MAX};
 use crate::reduce_scatter::exchange_shares;
 use crate::schedule::{Area, Operand, Place, Schedule};
+use crate::selection::{self, Operation};
 use crate::share::{share, shares};
 use crate::tree::{Shape, Tree};
 
@@ -24,27 +24,53 @@ pub enum Algorithm {
     Shares,
 }
 
-/// From this many bytes on the time for the data outweighs the second log n rounds of halving
-/// and doubling.
-pub const HALVING_BYTES_MIN: usize = 32 * 1024;
+/// All of them, by the names that people use.
+pub const ALGORITHMS: &[(&str, Algorithm)] = &[
+    ("recursive-doubling", Algorithm::RecursiveDoubling),
+    ("halving-doubling", Algorithm::HalvingDoubling),
+    ("shares", Algorithm::Shares),
+    ("star", Algorithm::ThroughFirst),
+];
 
 /// Takes the algorithm for `operands`.
-///
-/// Large operands go by shares where halving and doubling is at a loss: where the size is no
-/// power of two, which costs it two messages with all elements, and on a crowded communicator,
-/// where its rounds cost turns on the cores.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
+    selection::choose(Operation::Allreduce, ALGORITHMS, member, |one| cost(one, member, operands))
+}
+
+/// The predicted time of an algorithm; none if it is not applicable.
+pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<Cost> {
     let bytes = operands.bytes();
-    let large = bytes >= HALVING_BYTES_MIN && operands.count >= member.size as usize;
-    if member.crowded && (3..=STAR_SIZE_MAX).contains(&member.size) && bytes <= STAR_BYTES_MAX {
-        Algorithm::ThroughFirst
-    } else if !large {
-        Algorithm::RecursiveDoubling
-    } else if member.size <= SHARES_SIZE_MAX && (member.crowded || !member.size.is_power_of_two()) {
-        Algorithm::Shares
-    } else {
-        Algorithm::HalvingDoubling
+    let near = u64::from(member.situation.layout.largest());
+    let mut estimate = Estimate::new(member.situation);
+    match algorithm {
+        Algorithm::ThroughFirst => {
+            estimate.up(member, Shape::Star, bytes, Some(operands));
+            estimate.down(member, Shape::Star, bytes);
+        }
+        Algorithm::RecursiveDoubling => {
+            estimate.join_power_of_two(member, bytes);
+            estimate.each_bit(member, |one, distance| {
+                one.exchange_at(member, distance, bytes);
+                one.reduce(near, bytes);
+            });
+        }
+        Algorithm::HalvingDoubling => {
+            operands.share(member)?;
+            estimate.join_power_of_two(member, bytes);
+            estimate.each_bit(member, |one, distance| {
+                let part = bytes / (2 * distance as usize);
+                one.exchange_at(member, distance, part);
+                one.reduce(near, part);
+                one.exchange_at(member, distance, part);
+            });
+        }
+        Algorithm::Shares => {
+            let share = operands.share(member)?;
+            estimate.reduce_shares(member, share);
+            estimate.all_to_all(member, u64::from(member.size - 1), share);
+        }
     }
+    Some(estimate.cost())
 }
 
 /// `MPI_Allreduce` (section 6.9.6).

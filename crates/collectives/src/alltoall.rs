@@ -1,8 +1,10 @@
 //! Alltoall. Block `i` of the send buffer goes to rank `i`, block `i` of the receive buffer comes
 //! from rank `i`.
 
+use crate::estimate::{Cost, Estimate, rounds};
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Schedule};
+use crate::selection::{self, Operation};
 
 /// The ways of an alltoall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,32 +18,55 @@ pub enum Algorithm {
     },
 }
 
-/// Up to this size of a block, in bytes, a message costs more than to copy half of all blocks.
-pub const BRUCK_BYTES_MAX: usize = 128;
-
-/// Below this many processes the rounds of Bruck's algorithm save too few messages.
-pub const BRUCK_SIZE_MIN: u32 = 16;
-
-/// From this size of a block on, in bytes, a message keeps a rail busy by itself.
-pub const LARGE_BYTES_MIN: usize = 32 * 1024;
-
-/// Large blocks: enough peers at a time that a slow one leaves no rail idle, few enough not to
-/// bury a receiver.
-pub const LARGE_WINDOW: u32 = 4;
-
-/// Small blocks, and blocks of sizes that differ: most communicators of one machine at once, and
-/// still a bound on the messages that one process has on their way.
+/// Most communicators of one machine at once, and still a bound on the messages that one process
+/// has on their way.
 pub const WINDOW: u32 = 32;
+
+/// All of them, by the names that people use.
+pub const ALGORITHMS: &[(&str, Algorithm)] = &[
+    ("at-once", Algorithm::Exchange { window: WINDOW }),
+    ("windows", Algorithm::Exchange { window: 4 }),
+    ("pairwise", Algorithm::Exchange { window: 1 }),
+    ("bruck", Algorithm::Bruck),
+];
+
+/// No process shall have more bytes than this on their way at once, if blocks are smaller: they
+/// would drive each other out of the caches, and bury a receiver.
+const ROUND_BYTES_MAX: usize = 4 << 20;
 
 /// Takes the algorithm for blocks of `block_bytes` bytes.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
-    if block_bytes <= BRUCK_BYTES_MAX && member.size >= BRUCK_SIZE_MIN {
-        Algorithm::Bruck
-    } else if block_bytes >= LARGE_BYTES_MIN {
-        Algorithm::Exchange { window: LARGE_WINDOW }
-    } else {
-        Algorithm::Exchange { window: WINDOW }
+    let cost = |one| cost(one, member, block_bytes);
+    selection::choose(Operation::Alltoall, ALGORITHMS, member, cost)
+}
+
+/// The predicted time of an algorithm; none if it is not applicable.
+pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
+    let mut estimate = Estimate::new(member.situation);
+    let near = u64::from(member.situation.layout.largest());
+    match algorithm {
+        Algorithm::Exchange { window } => {
+            let peers = u64::from(window.min(member.size - 1).max(1));
+            let underway = block_bytes.saturating_mul(peers as usize);
+            if peers > 1 && underway > ROUND_BYTES_MAX {
+                return None;
+            }
+            let others = u64::from(member.size - 1);
+            estimate.repeat(others / peers, |one| one.all_to_all(member, peers, block_bytes));
+            if others % peers > 0 {
+                estimate.all_to_all(member, others % peers, block_bytes);
+            }
+            estimate.copy(near, block_bytes);
+        }
+        Algorithm::Bruck => {
+            let total = block_bytes.saturating_mul(member.size as usize);
+            estimate.doubling(member, |_| total / 2);
+            let rounds = u64::from(rounds(member));
+            // Half of the blocks are collected and put back in each round, all before and after.
+            estimate.repeat(rounds + 2, |one| one.copy(near, total));
+        }
     }
+    Some(estimate.cost())
 }
 
 /// `MPI_Alltoall` (section 6.8) with blocks of `block_bytes` packed bytes.

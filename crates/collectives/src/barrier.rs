@@ -1,7 +1,9 @@
 //! Barrier: nobody leaves before all have come.
 
+use crate::estimate::{Cost, Estimate};
 use crate::member::Member;
 use crate::schedule::{Place, Schedule};
+use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
 
 /// The ways to a barrier.
@@ -13,17 +15,29 @@ pub enum Algorithm {
     Dissemination,
 }
 
-/// A crowded communicator of at most this many processes meets at rank 0: there a turn on a core
-/// costs more than a message, and a star lets each process wait only once.
-pub(crate) const STAR_SIZE_MAX: u32 = 32;
+/// All of them, by the names that people use.
+pub const ALGORITHMS: &[(&str, Algorithm)] = &[
+    ("dissemination", Algorithm::Dissemination),
+    ("star", Algorithm::Tree(Shape::Star)),
+    ("binomial", Algorithm::Tree(Shape::Binomial)),
+];
 
 /// Takes the algorithm for a communicator.
 pub fn choose(member: Member) -> Algorithm {
-    match (member.crowded, member.size) {
-        (true, 3..=STAR_SIZE_MAX) => Algorithm::Tree(Shape::Star),
-        (true, size) if size > STAR_SIZE_MAX => Algorithm::Tree(Shape::Binomial),
-        _ => Algorithm::Dissemination,
+    selection::choose(Operation::Barrier, ALGORITHMS, member, |one| cost(one, member))
+}
+
+/// The predicted time of an algorithm; none if it is not applicable.
+pub fn cost(algorithm: Algorithm, member: Member) -> Option<Cost> {
+    let mut estimate = Estimate::new(member.situation);
+    match algorithm {
+        Algorithm::Tree(shape) => {
+            estimate.up(member, shape, 0, None);
+            estimate.down(member, shape, 0);
+        }
+        Algorithm::Dissemination => estimate.doubling(member, |_| 0),
     }
+    Some(estimate.cost())
 }
 
 /// `MPI_Barrier` (section 6.3).

@@ -4,9 +4,10 @@
 //! Bytes, because the root and the others may describe the data with different datatypes, of
 //! which only the number of bytes is the same.
 
-use crate::barrier::STAR_SIZE_MAX;
+use crate::estimate::{Cost, Estimate};
 use crate::member::Member;
 use crate::schedule::{Area, Place, Schedule};
+use crate::selection::{self, Operation};
 use crate::share::share;
 use crate::tree::{Shape, Tree};
 
@@ -19,22 +20,30 @@ pub enum Algorithm {
     ScatterRing,
 }
 
-/// From this size on, in bytes, the time to move the data outweighs the n - 1 rounds of the ring.
-pub const RING_BYTES_MIN: usize = 512 * 1024;
+/// All of them, by the names that people use.
+pub const ALGORITHMS: &[(&str, Algorithm)] = &[
+    ("binomial", Algorithm::Tree(Shape::Binomial)),
+    ("star", Algorithm::Tree(Shape::Star)),
+    ("scatter-ring", Algorithm::ScatterRing),
+];
 
-/// Below this many processes a tree has so few levels that shares gain nothing.
-pub const RING_SIZE_MIN: u32 = 8;
-
-/// Takes the algorithm for `bytes` bytes. On a crowded communicator the ring only adds waiting:
-/// the cores, not the links, are what is short.
+/// Takes the algorithm for `bytes` bytes.
 pub fn choose(member: Member, bytes: usize) -> Algorithm {
-    if member.crowded && member.size <= STAR_SIZE_MAX {
-        Algorithm::Tree(Shape::Star)
-    } else if !member.crowded && bytes >= RING_BYTES_MIN && member.size >= RING_SIZE_MIN {
-        Algorithm::ScatterRing
-    } else {
-        Algorithm::Tree(Shape::Binomial)
+    selection::choose(Operation::Bcast, ALGORITHMS, member, |one| cost(one, member, bytes))
+}
+
+/// The predicted time of an algorithm; none if it is not applicable.
+pub fn cost(algorithm: Algorithm, member: Member, bytes: usize) -> Option<Cost> {
+    let mut estimate = Estimate::new(member.situation);
+    match algorithm {
+        Algorithm::Tree(shape) => estimate.down(member, shape, bytes),
+        Algorithm::ScatterRing => {
+            let share = bytes.div_ceil(member.size as usize);
+            estimate.down(member, Shape::Star, share);
+            estimate.ring(member, u64::from(member.size - 1), share);
+        }
     }
+    Some(estimate.cost())
 }
 
 /// `MPI_Bcast` (section 6.4) of `bytes` bytes of packed data.

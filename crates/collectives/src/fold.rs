@@ -1,6 +1,8 @@
 //! What the reductions share: their operands, and the folding of several operands in the order
 //! of ranks.
 
+use crate::estimate::PEERS_AT_ONCE_MAX;
+use crate::member::Member;
 use crate::schedule::{Area, Operand, Place, Schedule};
 use crate::tree::Tree;
 
@@ -20,6 +22,14 @@ pub struct Operands {
 impl Operands {
     pub(crate) fn bytes(self) -> usize {
         self.count.saturating_mul(self.element_bytes)
+    }
+
+    /// The bytes of one process's share of the elements; none where there are fewer elements than
+    /// processes, or more processes than shall exchange shares with each other.
+    pub(crate) fn share(self, member: Member) -> Option<usize> {
+        let size = member.size as usize;
+        let is_shared = self.count >= size && member.size <= PEERS_AT_ONCE_MAX;
+        is_shared.then(|| self.count.div_ceil(size).saturating_mul(self.element_bytes))
     }
 }
 

@@ -1,23 +1,28 @@
 //! Gather. A block is what one process contributes: one at each process's send buffer, as many
 //! as there are processes in the root's receive buffer.
 
-use crate::barrier::STAR_SIZE_MAX;
+use crate::estimate::{Cost, Estimate};
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Schedule};
+use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
 
-/// Past this size of a block, in bytes, it is cheaper that all send to the root than that inner
-/// processes take and forward blocks of others.
-pub const TREE_BYTES_MAX: usize = 2048;
+/// The ways of gather and scatter, by the names that people use.
+pub const ALGORITHMS: &[(&str, Shape)] = &[("star", Shape::Star), ("binomial", Shape::Binomial)];
 
-/// Up to this many processes the root is done with all messages before a tree had its second
-/// level.
-pub const STAR_ALWAYS_SIZE_MAX: u32 = 8;
-
-/// Takes the shape of the tree, for gather and scatter.
+/// Takes the shape of the tree.
 pub fn choose(member: Member, block_bytes: usize) -> Shape {
-    let few = if member.crowded { STAR_SIZE_MAX } else { STAR_ALWAYS_SIZE_MAX };
-    if member.size <= few || block_bytes > TREE_BYTES_MAX { Shape::Star } else { Shape::Binomial }
+    selection::choose(Operation::Gather, ALGORITHMS, member, |one| cost(one, member, block_bytes))
+}
+
+/// The predicted time with a tree of a shape.
+pub fn cost(shape: Shape, member: Member, block_bytes: usize) -> Option<Cost> {
+    let mut estimate = Estimate::new(member.situation);
+    match shape {
+        Shape::Star => estimate.up(member, Shape::Star, block_bytes, None),
+        Shape::Binomial => estimate.growing_tree(member, block_bytes),
+    }
+    Some(estimate.cost())
 }
 
 /// `MPI_Gather` (section 6.5) of one block of `block_bytes` packed bytes per process.

@@ -14,10 +14,10 @@ use crate::tree::{Shape, Tree};
 use crate::{barrier as inside_barrier, bcast as inside_bcast};
 
 /// One process of an intercommunicator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct InterMember {
+#[derive(Clone, Copy, Debug)]
+pub struct InterMember<'a> {
     /// The process inside its own side.
-    pub local: Member,
+    pub local: Member<'a>,
     /// How many processes the other side has, at least one.
     pub remote_size: u32,
     /// The number of the first process of the own side among all: 0, or the size of the other one.
@@ -35,7 +35,7 @@ pub enum InterRoot {
     Remote(u32),
 }
 
-impl InterMember {
+impl InterMember<'_> {
     fn is_leader(self) -> bool {
         self.local.rank == 0
     }

@@ -2,8 +2,10 @@
 //!
 //! Each operation is a function of who asks ([`Member`]), of the root, and of the sizes that all
 //! processes know, to a [`Schedule`]: rounds of transfers and local steps over numbered blocks.
-//! Behind it stand several algorithms, and a `choose` which takes one by sizes alone, so that
-//! all processes of a communicator come to the same answer without asking each other.
+//! Behind it stand several algorithms, each with the time that it is predicted to take ([`Cost`]),
+//! and a `choose` which takes the cheapest. The prediction depends on sizes and on what all members
+//! were told of their situation ([`Situation`]), so that all processes of a communicator come to the
+//! same answer without asking each other.
 //! `docs/collectives.md` tells which one is taken when, and why.
 //!
 //! This crate executes nothing: no I/O, no memory, no datatypes, no clock. It knows no
@@ -16,6 +18,8 @@ pub mod allreduce;
 pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
+mod costs;
+mod estimate;
 mod fold;
 pub mod gather;
 pub mod inter;
@@ -26,7 +30,9 @@ pub mod reduce_scatter;
 pub mod scan;
 pub mod scatter;
 mod schedule;
+mod selection;
 mod share;
+mod situation;
 mod tree;
 
 pub use allgather::{allgather, allgatherv};
@@ -34,6 +40,8 @@ pub use allreduce::allreduce;
 pub use alltoall::{alltoall, alltoallv};
 pub use barrier::barrier;
 pub use bcast::bcast;
+pub use costs::Costs;
+pub use estimate::Cost;
 pub use fold::Operands;
 pub use gather::{gather, gatherv};
 pub use member::{Input, Member};
@@ -43,4 +51,6 @@ pub use reduce_scatter::{reduce_scatter, reduce_scatter_block};
 pub use scan::{exscan, scan};
 pub use scatter::{scatter, scatterv};
 pub use schedule::{Area, Local, Operand, Place, Round, Schedule, Transfer};
+pub use selection::{Operation, Preferences};
+pub use situation::{Layout, Situation};
 pub use tree::Shape;

@@ -1,21 +1,20 @@
 //! Who asks for a schedule, and where its input lies.
 
 use crate::schedule::Area;
+use crate::situation::Situation;
 
 /// One process of those that take part in a collective operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Member {
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'a> {
     /// Its rank in the communicator, below `size`.
     pub rank: u32,
     /// How many processes the communicator has, at least one.
     pub size: u32,
-    /// Whether the processes of the communicator outnumber the cores that they may use, so that
-    /// each wait for a peer may have to wait for its turn on a core first. All members must be
-    /// told the same.
-    pub crowded: bool,
+    /// What all members know besides; it is the same for all of them.
+    pub situation: &'a Situation,
 }
 
-impl Member {
+impl Member<'_> {
     /// The member `distance` ranks above, beginning again at zero.
     pub(crate) fn above(self, distance: u32) -> u32 {
         let rank = u64::from(self.rank) + u64::from(distance);

@@ -1,10 +1,11 @@
 //! Reduce. A block is one element.
 
-use crate::barrier::STAR_SIZE_MAX;
+use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
 use crate::member::{Input, Member};
 use crate::reduce_scatter::exchange_shares;
 use crate::schedule::{Area, Schedule};
+use crate::selection::{self, Operation};
 use crate::share::share;
 use crate::tree::{Shape, Tree};
 
@@ -17,27 +18,30 @@ pub enum Algorithm {
     Shares,
 }
 
-/// From this many bytes on each process takes a share of the arithmetic: n times as many messages,
-/// but no element passes through more than two.
-pub const SHARES_BYTES_MIN: usize = 64 * 1024;
-
-/// Shares are for communicators of at most this many processes: each sends one to each other.
-pub const SHARES_SIZE_MAX: u32 = 64;
-
-/// Up to this many bytes, a crowded communicator's root receives from all at once.
-pub const STAR_BYTES_MAX: usize = 2048;
+/// All of them, by the names that people use.
+pub const ALGORITHMS: &[(&str, Algorithm)] = &[
+    ("binomial", Algorithm::Tree(Shape::Binomial)),
+    ("star", Algorithm::Tree(Shape::Star)),
+    ("shares", Algorithm::Shares),
+];
 
 /// Takes the algorithm for `operands`.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
-    let bytes = operands.bytes();
-    let shared = bytes >= SHARES_BYTES_MIN && operands.count >= member.size as usize;
-    if member.crowded && member.size <= STAR_SIZE_MAX && bytes <= STAR_BYTES_MAX {
-        Algorithm::Tree(Shape::Star)
-    } else if shared && (3..=SHARES_SIZE_MAX).contains(&member.size) {
-        Algorithm::Shares
-    } else {
-        Algorithm::Tree(Shape::Binomial)
+    selection::choose(Operation::Reduce, ALGORITHMS, member, |one| cost(one, member, operands))
+}
+
+/// The predicted time of an algorithm; none if it is not applicable.
+pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<Cost> {
+    let mut estimate = Estimate::new(member.situation);
+    match algorithm {
+        Algorithm::Tree(shape) => estimate.up(member, shape, operands.bytes(), Some(operands)),
+        Algorithm::Shares => {
+            let share = operands.share(member)?;
+            estimate.reduce_shares(member, share);
+            estimate.up(member, Shape::Star, share, None);
+        }
     }
+    Some(estimate.cost())
 }
 
 /// `MPI_Reduce` (section 6.9.1).

@@ -1,9 +1,10 @@
 //! Reduce-scatter. A block is one element; each process gets some of the elements of the result.
 
-use crate::barrier::STAR_SIZE_MAX;
+use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Operand, Place, Schedule};
+use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
 
 /// The ways of a reduce-scatter.
@@ -19,29 +20,44 @@ pub enum Algorithm {
     Pairwise,
 }
 
-/// Up to this many bytes in all, messages cost more than the bytes that rank 0 takes twice.
-pub const THROUGH_FIRST_BYTES_MAX: usize = 2048;
+/// All of them, by the names that people use.
+pub const ALGORITHMS: &[(&str, Algorithm)] = &[
+    ("shares", Algorithm::Shares),
+    ("pairwise", Algorithm::Pairwise),
+    ("star", Algorithm::ThroughFirst(Shape::Star)),
+    ("binomial", Algorithm::ThroughFirst(Shape::Binomial)),
+];
 
-/// Up to this many processes the n - 1 messages that each sends at once are done sooner than the
-/// two ways of a tree.
-pub const SHARES_ALWAYS_SIZE_MAX: u32 = 8;
-
-/// Past this many bytes in all, scratch memory for all operands of a share costs more than the
-/// rounds of the pairwise exchange.
-pub const SHARES_BYTES_MAX: usize = 1024 * 1024;
+/// Scratch memory for the operands of a share is at most so many bytes where there is another way.
+const SHARES_BYTES_MAX: usize = 4 << 20;
 
 /// Takes the algorithm; `operands` counts the elements of all processes together.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
+    let cost = |one| cost(one, member, operands);
+    selection::choose(Operation::ReduceScatter, ALGORITHMS, member, cost)
+}
+
+/// The predicted time of an algorithm; none if it is not applicable.
+pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<Cost> {
     let bytes = operands.bytes();
-    if bytes <= THROUGH_FIRST_BYTES_MAX && member.crowded && member.size <= STAR_SIZE_MAX {
-        Algorithm::ThroughFirst(Shape::Star)
-    } else if bytes <= THROUGH_FIRST_BYTES_MAX && member.size > SHARES_ALWAYS_SIZE_MAX {
-        Algorithm::ThroughFirst(Shape::Binomial)
-    } else if operands.commutative && bytes > SHARES_BYTES_MAX {
-        Algorithm::Pairwise
-    } else {
-        Algorithm::Shares
+    let share = bytes.div_ceil(member.size as usize);
+    let others = u64::from(member.size - 1);
+    let near = u64::from(member.situation.layout.largest());
+    let mut estimate = Estimate::new(member.situation);
+    match algorithm {
+        Algorithm::Pairwise if !operands.commutative => return None,
+        Algorithm::Shares if operands.commutative && bytes > SHARES_BYTES_MAX => return None,
+        Algorithm::ThroughFirst(shape) => {
+            estimate.up(member, shape, bytes, Some(operands));
+            estimate.down(member, Shape::Star, share);
+        }
+        Algorithm::Shares => estimate.reduce_shares(member, share),
+        Algorithm::Pairwise => estimate.repeat(others, |one| {
+            one.all_to_all(member, 1, share);
+            one.reduce(near, share);
+        }),
     }
+    Some(estimate.cost())
 }
 
 /// `MPI_Reduce_scatter_block` (section 6.10.1): `operands.count` elements for each process.

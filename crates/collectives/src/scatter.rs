@@ -1,10 +1,27 @@
 //! Scatter. A block is what one process gets: as many as there are processes in the root's send
 //! buffer, one at each process's receive buffer.
 
-use crate::gather::choose;
+use crate::estimate::{Cost, Estimate};
+use crate::gather::ALGORITHMS;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Schedule};
+use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
+
+/// Takes the shape of the tree.
+pub fn choose(member: Member, block_bytes: usize) -> Shape {
+    selection::choose(Operation::Scatter, ALGORITHMS, member, |one| cost(one, member, block_bytes))
+}
+
+/// The predicted time with a tree of a shape.
+pub fn cost(shape: Shape, member: Member, block_bytes: usize) -> Option<Cost> {
+    let mut estimate = Estimate::new(member.situation);
+    match shape {
+        Shape::Star => estimate.down(member, Shape::Star, block_bytes),
+        Shape::Binomial => estimate.growing_tree(member, block_bytes),
+    }
+    Some(estimate.cost())
+}
 
 /// `MPI_Scatter` (section 6.6) of one block of `block_bytes` packed bytes per process.
 ///

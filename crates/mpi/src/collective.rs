@@ -25,7 +25,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::Result;
-use collectives::{Input, Member};
+use collectives::{Input, Member, Situation};
 use datatype::Datatype;
 use engine::RequestId;
 use memory::Buffer;
@@ -139,7 +139,8 @@ impl Process {
         tag: i32,
         buffer: Buffer,
     ) -> Result<()> {
-        let member = Member { rank, size, crowded: false };
+        let situation = Situation::plain(size);
+        let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::bcast(member, 0, buffer.len()));
         let memories = movement::receive_only(Blocks::bytes(buffer));
         self.carry_out(link, tag, &mut Execution::new(schedule, memories, Vec::new()))
@@ -155,7 +156,8 @@ impl Process {
         buffer: Buffer,
         block_bytes: usize,
     ) -> Result<()> {
-        let member = Member { rank, size, crowded: false };
+        let situation = Situation::plain(size);
+        let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::allgatherv(member, buffer.len(), Input::InPlace));
         let memories = movement::receive_only(Blocks::Bytes { buffer, unit: block_bytes });
         self.carry_out(link, tag, &mut Execution::new(schedule, memories, Vec::new()))

@@ -14,6 +14,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
+use collectives::Situation;
 use engine::ContextSlot;
 
 use crate::attribute::Attributes;
@@ -53,7 +54,7 @@ pub struct Communicator {
     next_tag: Cell<i32>,
     next_nonblocking_tag: Cell<i32>,
     next_persistent_tag: Cell<i32>,
-    crowded: bool,
+    situation: Situation,
     contexts: Rc<Contexts>,
     name: RefCell<Box<[u8]>>,
     error_handler: RefCell<Rc<ErrorHandler>>,
@@ -107,8 +108,8 @@ pub(crate) struct Parts {
     pub(crate) rank: u32,
     pub(crate) remote: Option<Remote>,
     pub(crate) spaces: Option<Spaces>,
-    /// Whether its processes outnumber the cores that they may use, agreed by all of them.
-    pub(crate) crowded: bool,
+    /// What the choice between collective algorithms depends on, agreed by all its processes.
+    pub(crate) situation: Situation,
     pub(crate) contexts: Rc<Contexts>,
     pub(crate) error_handler: Rc<ErrorHandler>,
     pub(crate) session: Option<Rc<Session>>,
@@ -127,7 +128,7 @@ impl Communicator {
             next_tag: Cell::new(0),
             next_nonblocking_tag: Cell::new(NONBLOCKING_TAGS),
             next_persistent_tag: Cell::new(PERSISTENT_TAGS),
-            crowded: parts.crowded,
+            situation: parts.situation,
             contexts: parts.contexts,
             name: RefCell::default(),
             error_handler: RefCell::new(parts.error_handler),
@@ -343,7 +344,13 @@ impl Communicator {
 
     /// Whether its processes outnumber the cores that they may use.
     pub(crate) fn crowded(&self) -> bool {
-        self.crowded
+        self.situation.crowded
+    }
+
+    /// What the choice between collective algorithms depends on.
+    #[inline]
+    pub(crate) fn situation(&self) -> &Situation {
+        &self.situation
     }
 
     /// A tag for one blocking collective operation.

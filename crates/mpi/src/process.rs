@@ -10,18 +10,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use base::{ContextId, Error, ErrorClass, GateId, Result};
+use collectives::{Layout, Situation};
 use driver::Doorbell;
 use engine::{ContextSlot, Problem, Receive, RequestId, Send};
 use launch::Job;
 use memory::Buffer;
-use runtime::Runtime;
 use runtime::configuration::{Configuration, InitialErrorHandler};
 use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
+use runtime::{Guidance, Runtime};
 
 use crate::buffered::BufferPlace;
 use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
+use crate::group::Group;
 use crate::window::Window;
 
 /// One operating system process as MPI sees it.
@@ -67,6 +69,9 @@ struct Started {
     /// Processes outnumber their cores on this machine; or on any, which all processes agree in.
     crowded: bool,
     crowded_somewhere: bool,
+    /// How many cores there are on the machine with the fewest.
+    cores: u32,
+    guidance: Guidance,
     /// How often a wait looks before it takes to patience.
     looks: u32,
     contexts: Rc<Contexts>,
@@ -249,6 +254,24 @@ impl Process {
     pub(crate) fn node(&self) -> u32 {
         let started = self.started();
         started.nodes[started.rank as usize]
+    }
+
+    /// What the choice between collective algorithms depends on in a communicator of these
+    /// processes; the same for all of them.
+    pub(crate) fn situation(&self, group: &Group, crowded: bool) -> Situation {
+        let started = self.started();
+        let near = started.nodes.iter().all(|node| *node == started.nodes[0]);
+        let layout = match near {
+            true => Layout::near(group.size()),
+            false => {
+                let node = |gate: GateId| started.nodes.get(gate.0 as usize).copied();
+                let nodes: Vec<u32> =
+                    group.gates().map(|gate| node(gate).unwrap_or(gate.0)).collect();
+                Layout::on_nodes(&nodes)
+            }
+        };
+        let Guidance { costs, preferences } = started.guidance;
+        Situation { layout, cores: started.cores, crowded, costs, preferences }
     }
 
     /// How messages to the process with a rank in `communicator` travel, for people.

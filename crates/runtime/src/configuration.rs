@@ -90,10 +90,17 @@ pub const TEXTS: &[(&str, &str)] = &[
         "a name for this machine: processes that have another one talk over the network, also on \
          the same machine",
     ),
+    (
+        COLLECTIVES,
+        "algorithms of collective operations, like allreduce:ring,bcast:binomial, where the \
+         fastest by prediction is not wanted; combray info --collectives lists them; the value of \
+         process 0 counts",
+    ),
 ];
 
 const NET: &str = "COMBRAY_NET";
 const NODE: &str = "COMBRAY_NODE";
+pub(crate) const COLLECTIVES: &str = "COMBRAY_COLLECTIVES";
 
 /// The network interfaces that `COMBRAY_NET` lets in.
 ///

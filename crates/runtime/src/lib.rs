@@ -10,6 +10,7 @@
 pub mod configuration;
 mod copying;
 mod gathering;
+mod guidance;
 pub mod instruments;
 pub mod lock;
 mod rails;
@@ -19,5 +20,6 @@ pub mod samples;
 pub mod waiting;
 mod wire_up;
 
+pub use guidance::{Guidance, preferences};
 pub use runtime::Runtime;
 pub use wire_up::{StartError, Started, start};

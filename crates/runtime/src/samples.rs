@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
 
+use collectives::Costs;
 use engine::Engine;
 use engine::model::RailFigures;
 use serde::{Deserialize, Serialize};
@@ -26,12 +27,15 @@ pub struct Samples {
     pub host: String,
     /// By the names of the rails, such as `shm` and `tcp:eth0`.
     pub rails: BTreeMap<String, RailFigures>,
+    /// What the steps of collective operations cost there, if that was measured.
+    #[serde(default)]
+    pub costs: Option<Costs>,
 }
 
 impl Samples {
     /// Those of a machine of which nothing was measured yet.
     pub fn none(host: &str) -> Self {
-        Self { version: VERSION, host: host.to_owned(), rails: BTreeMap::new() }
+        Self { version: VERSION, host: host.to_owned(), rails: BTreeMap::new(), costs: None }
     }
 
     /// Those kept in a folder for a machine; none if there are none.
@@ -55,7 +59,8 @@ impl Samples {
             format!("{} is no file of combray sample ({cause}): {advice}", path.display())
         })?;
         let known = samples.version == VERSION && samples.host == host;
-        if !known || !samples.rails.values().all(RailFigures::are_plausible) {
+        let plausible = samples.costs.is_none_or(|costs| costs.are_plausible());
+        if !known || !plausible || !samples.rails.values().all(RailFigures::are_plausible) {
             let whose = "is of another version or machine, or damaged";
             return Err(format!("{} {whose}: {advice}", path.display()));
         }
@@ -100,17 +105,20 @@ fn file_in(folder: &Path, host: &str) -> PathBuf {
     folder.join(format!("rails-{name}.json"))
 }
 
-/// Lets the models of an engine's rails start from what was measured of this machine. The sentence
-/// tells of a file that is no use.
-pub(crate) fn follow(engine: &mut Engine) -> Option<String> {
-    let samples = match Samples::read(&folder()?, &host()) {
-        Ok(samples) => samples?,
-        Err(complaint) => return Some(format!("{complaint}; it is ignored")),
-    };
-    for (name, figures) in samples.rails {
-        engine.believe(&name, &figures);
+/// What was measured of this machine, or nothing; the sentence tells of a file that is no use.
+pub(crate) fn kept() -> (Samples, Option<String>) {
+    let host = host();
+    match folder().map_or(Ok(None), |folder| Samples::read(&folder, &host)) {
+        Ok(samples) => (samples.unwrap_or_else(|| Samples::none(&host)), None),
+        Err(complaint) => (Samples::none(&host), Some(format!("{complaint}; it is ignored"))),
     }
-    None
+}
+
+/// Lets the models of an engine's rails start from what was measured.
+pub(crate) fn follow(engine: &mut Engine, samples: &Samples) {
+    for (name, figures) in &samples.rails {
+        engine.believe(name, figures);
+    }
 }
 
 #[cfg(test)]

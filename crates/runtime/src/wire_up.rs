@@ -16,6 +16,7 @@ use launch::Job;
 use sys::cores;
 
 use crate::configuration::{self, Configuration};
+use crate::guidance::Guidance;
 use crate::instruments::Instruments;
 use crate::rails::Rails;
 use crate::runtime::{Runtime, cannot_reach, strategy};
@@ -40,8 +41,13 @@ pub struct Started {
     pub nodes: Vec<u32>,
     /// What to sleep on until something arrives.
     pub doorbell: Option<Arc<dyn Doorbell>>,
-    /// What of the figures that were kept of this machine's rails is no use.
-    pub complaint: Option<String>,
+    /// How many cores the processes of one machine may use, where they are fewest; the same for all
+    /// processes.
+    pub cores: u32,
+    /// What the choice between collective algorithms follows, the same for all processes.
+    pub guidance: Guidance,
+    /// What of the figures that were kept of this machine, and of the person's wishes, is no use.
+    pub complaints: Vec<String>,
 }
 
 /// Why a process cannot become part of its job.
@@ -93,11 +99,13 @@ pub fn start(
     let options = Options { single_copy: configuration.single_copy() };
     let shm = Shm::create(own, options, lookup(&job))?;
     let tcp = if size > 1 { Some(create_tcp(own, &job)?) } else { None };
-    let neighbours = publish(&job, &shm, tcp.as_deref())?;
+    let (samples, complaint) = samples::kept();
+    let (guidance, wrong_wishes) = Guidance::of_environment(samples.costs);
+    let neighbours = publish(&job, &shm, tcp.as_deref(), guidance)?;
     let tcp = tcp.filter(|_| !neighbours.all_near);
     let rails = Rails::new(Loopback::new(own), shm, tcp);
     let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
-    let complaint = samples::follow(&mut engine);
+    samples::follow(&mut engine, &samples);
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
     let fatal = Fatal { job: Arc::clone(&job), rank };
     let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
@@ -110,8 +118,21 @@ pub fn start(
         locked(&job).barrier()?;
     }
     let doorbell = runtime.doorbell()?;
-    let Neighbours { crowded, crowded_somewhere, nodes, .. } = neighbours;
-    Ok(Started { runtime, doorbell, job, rank, size, crowded, crowded_somewhere, nodes, complaint })
+    // Only the wishes of process 0 count.
+    let wrong_wishes = wrong_wishes.into_iter().filter(|_| rank == 0);
+    Ok(Started {
+        runtime,
+        doorbell,
+        job,
+        rank,
+        size,
+        crowded: neighbours.crowded,
+        crowded_somewhere: neighbours.crowded_somewhere,
+        nodes: neighbours.nodes,
+        cores: neighbours.cores,
+        guidance: neighbours.guidance,
+        complaints: complaint.into_iter().chain(wrong_wishes).collect(),
+    })
 }
 
 /// The rails to other machines, which most jobs turn out not to need.
@@ -168,8 +189,10 @@ fn locked(job: &Mutex<Job>) -> MutexGuard<'_, Job> {
 const CARD_KEY: &str = "combray-card";
 const NETWORK_KEY: &str = "combray-network";
 const PLACE_KEY: &str = "combray-place";
-/// Under this key rank 0 publishes what only processes of the job know.
+/// Under these keys rank 0 publishes what only processes of the job know, and what the choice between
+/// collective algorithms follows.
 const SECRET_KEY: &str = "combray-secret";
+const GUIDANCE_KEY: &str = "combray-guidance";
 
 /// What a process learns of where the others run.
 struct Neighbours {
@@ -181,17 +204,31 @@ struct Neighbours {
     crowded: bool,
     /// Whether those of any machine have; the same for all processes.
     crowded_somewhere: bool,
+    /// How many cores those of a machine have, on the machine with the fewest; likewise.
+    cores: u32,
+    /// What rank 0 tells.
+    guidance: Guidance,
 }
 
 /// Tells the others where this process is and which cores it may use, and learns the same of them.
-fn publish(job: &Mutex<Job>, shm: &Shm, tcp: Option<&Tcp>) -> Result<Neighbours, StartError> {
+fn publish(
+    job: &Mutex<Job>,
+    shm: &Shm,
+    tcp: Option<&Tcp>,
+    guidance: Guidance,
+) -> Result<Neighbours, StartError> {
     let allowed = cores::allowed();
     let mut job = locked(job);
     let size = job.size();
     let Some(tcp) = tcp else {
-        let nodes = vec![0; size as usize];
-        let (crowded, crowded_somewhere) = (false, false);
-        return Ok(Neighbours { nodes, all_near: true, crowded, crowded_somewhere });
+        return Ok(Neighbours {
+            nodes: vec![0; size as usize],
+            all_near: true,
+            crowded: false,
+            crowded_somewhere: false,
+            cores: 1,
+            guidance,
+        });
     };
     // A limit on time is told where there are more cores.
     let cores = format!("{}:{}", core_mask(&allowed), cores::usable().min(allowed.len()));
@@ -201,39 +238,48 @@ fn publish(job: &Mutex<Job>, shm: &Shm, tcp: Option<&Tcp>) -> Result<Neighbours,
     job.put(PLACE_KEY, &own)?;
     if job.rank() == 0 {
         job.put(SECRET_KEY, &new_secret()?)?;
+        job.put(GUIDANCE_KEY, &guidance.to_text())?;
     }
     // A session that begins after the end of the world may have to connect peers.
     for (key, ranks) in [(CARD_KEY, 0..size), (NETWORK_KEY, 0..size), (SECRET_KEY, 0..1)] {
         job.keep(key, ranks);
     }
     job.barrier()?;
+    let told = job.get(0, GUIDANCE_KEY)?;
+    let guidance = Guidance::from_text(&told).ok_or_else(|| StartError {
+        message: format!("process 0 is of another version of Combray: it tells \"{told}\""),
+    })?;
     if size > CARDS_READ_MAX
         && let Some(mapping) = job.process_mapping()?
     {
         // All read of the same process, in order to come to the same end.
         let cores = cores_of(&job.get(0, PLACE_KEY)?).1;
-        return Ok(neighbours_by_mapping(&mapping, job.rank(), cores));
+        return Ok(neighbours_by_mapping(&mapping, job.rank(), cores, guidance));
     }
     let mut places = Vec::new();
     for other in 0..size {
         places.push(job.get(other, PLACE_KEY)?);
     }
-    Ok(neighbours(&places, job.rank()))
+    Ok(neighbours(&places, job.rank(), guidance))
 }
 
 /// What follows from where all processes run.
-fn neighbours(places: &[String], rank: u32) -> Neighbours {
+fn neighbours(places: &[String], rank: u32, guidance: Guidance) -> Neighbours {
     let host = |place: &String| place.split_once('@').map(|(_, host)| host.to_owned());
     let hosts: Vec<_> = places.iter().map(host).collect();
     let first = |host: &Option<String>| hosts.iter().position(|other| other == host);
     let nodes: Vec<u32> = hosts.iter().map(|host| first(host).unwrap_or(0) as u32).collect();
-    let is_crowded = |node: u32| {
+    let members_and_cores = |node: u32| {
         let near = nodes.iter().zip(places).filter(|(other, _)| **other == node);
         let cores: Vec<(u128, usize)> = near.map(|(_, place)| cores_of(place)).collect();
         let all = cores.iter().fold(0, |all, (mask, _)| all | mask).count_ones() as usize;
         let is_limited = |(mask, usable): &&(u128, usize)| *usable < mask.count_ones() as usize;
         let limit = cores.iter().filter(is_limited).map(|(_, usable)| *usable).min();
-        cores.len() > limit.unwrap_or(all)
+        (cores.len(), limit.unwrap_or(all))
+    };
+    let is_crowded = |node: u32| {
+        let (members, cores) = members_and_cores(node);
+        members > cores
     };
     let own = nodes[rank as usize];
     let mut distinct = nodes.clone();
@@ -242,13 +288,20 @@ fn neighbours(places: &[String], rank: u32) -> Neighbours {
     Neighbours {
         all_near: distinct.len() == 1,
         crowded: is_crowded(own),
-        crowded_somewhere: distinct.into_iter().any(is_crowded),
+        crowded_somewhere: distinct.iter().any(|node| is_crowded(*node)),
+        cores: distinct.iter().map(|node| members_and_cores(*node).1).min().unwrap_or(1) as u32,
+        guidance,
         nodes,
     }
 }
 
 /// The same for large jobs, from what the launcher tells; each machine is taken to have `cores`.
-fn neighbours_by_mapping(mapping: &[u32], rank: u32, cores: usize) -> Neighbours {
+fn neighbours_by_mapping(
+    mapping: &[u32],
+    rank: u32,
+    cores: usize,
+    guidance: Guidance,
+) -> Neighbours {
     let first = |node: &u32| mapping.iter().position(|other| other == node).unwrap_or(0) as u32;
     let nodes: Vec<u32> = mapping.iter().map(first).collect();
     let mut members = vec![0; nodes.len()];
@@ -258,6 +311,8 @@ fn neighbours_by_mapping(mapping: &[u32], rank: u32, cores: usize) -> Neighbours
         all_near: near == nodes.len(),
         crowded: near > cores::usable(),
         crowded_somewhere: members.iter().any(|&members| members > cores),
+        cores: cores as u32,
+        guidance,
         nodes,
     }
 }
@@ -327,11 +382,12 @@ mod tests {
         // Three processes on the two cores of one machine, one on those of another.
         let places = ["3:2@a", "3:2@b", "3:2@a", "3:2@a"].map(str::to_owned);
         for rank in 0..4 {
-            let neighbours = neighbours(&places, rank);
+            let neighbours = neighbours(&places, rank, Guidance::default());
             assert_eq!(neighbours.nodes, [0, 1, 0, 0]);
             assert!(neighbours.crowded_somewhere && !neighbours.all_near);
             assert_eq!(neighbours.crowded, rank != 1);
-            let mapped = neighbours_by_mapping(&[5, 9, 5, 5], rank, 2);
+            let mapped = neighbours_by_mapping(&[5, 9, 5, 5], rank, 2, Guidance::default());
+            assert_eq!((neighbours.cores, mapped.cores), (2, 2));
             assert_eq!(mapped.nodes, [0, 1, 0, 0]);
             assert!(mapped.crowded_somewhere && !mapped.all_near);
         }
@@ -339,7 +395,9 @@ mod tests {
 
     #[test]
     fn cores_count_together_unless_time_is_limited() {
-        let crowded = |places: [&str; 2]| neighbours(&places.map(str::to_owned), 0).crowded;
+        let crowded = |places: [&str; 2]| {
+            neighbours(&places.map(str::to_owned), 0, Guidance::default()).crowded
+        };
         assert!(crowded(["1:1@a@b", "1:1@a@b"]));
         assert!(!crowded(["1:1@a@b", "2:1@a@b"]));
         assert!(!crowded(["1:1@a@b", "1:1@a@c"]));

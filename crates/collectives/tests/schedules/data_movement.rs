@@ -4,14 +4,14 @@ use collectives::{Input, Member, Schedule, Shape};
 use collectives::{allgather, alltoall, barrier, bcast, gather, scatter};
 use proptest::prelude::*;
 
-use crate::simulator::{Block, Memory, block, execute, members};
+use crate::simulator::{Block, Memory, block, execute, members, situation, situation_on, told};
 
 const SIZE_MAX: u32 = 17;
 const SHAPES: [Shape; 2] = [Shape::Star, Shape::Binomial];
 const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
 
 fn schedules(size: u32, of: impl Fn(Member) -> Schedule) -> Vec<Schedule> {
-    members(size, false).map(of).collect()
+    members(size, &situation(size, false)).map(of).collect()
 }
 
 fn empty_memories(size: u32) -> Vec<Memory> {
@@ -250,7 +250,8 @@ fn alltoall_transposes() {
 
 #[test]
 fn blocks_without_bytes_need_no_messages() {
-    let member = Member { rank: 1, size: 5, crowded: false };
+    let situation = situation(5, false);
+    let member = Member { rank: 1, size: 5, situation: &situation };
     assert_eq!(bcast::bcast(member, 0, 0).round_count(), 0);
     assert_eq!(gather::gather(member, 0, 0, Input::SendBuffer).round_count(), 0);
     assert_eq!(scatter::scatter(member, 0, 0, Input::SendBuffer).round_count(), 0);
@@ -260,7 +261,7 @@ fn blocks_without_bytes_need_no_messages() {
 
 #[test]
 fn blocks_of_their_own_sizes_travel_alone() {
-    for member in members(13, false) {
+    for member in members(13, &situation(13, false)) {
         for input in INPUTS {
             let all = [
                 gather::gatherv(member, 3, input),
@@ -284,21 +285,22 @@ proptest! {
     #[test]
     fn data_arrives_in_communicators_of_any_size(
         size in 18..70u32, root in 0..70u32, bytes in 1..4096usize, in_place: bool, crowded: bool,
+        nodes in prop::collection::vec(0..5u32, 70),
     ) {
         let root = root % size;
         let input = if in_place { Input::InPlace } else { Input::SendBuffer };
-        let told = |member: Member| Member { crowded, ..member };
-        check_bcast(size, root, bytes % 100, |member| bcast::bcast(told(member), root, bytes % 100));
-        check_gather(size, root, input, |member| gather::gather(told(member), root, bytes, input));
+        let situation = situation_on(size, crowded, &nodes);
+        check_bcast(size, root, bytes % 100, |member| bcast::bcast(told(member, &situation), root, bytes % 100));
+        check_gather(size, root, input, |member| gather::gather(told(member, &situation), root, bytes, input));
         check_scatter(size, root, input, |member| {
-            scatter::scatter(told(member), root, bytes, input)
+            scatter::scatter(told(member, &situation), root, bytes, input)
         });
-        check_allgather(size, input, |member| allgather::allgather(told(member), bytes, input));
+        check_allgather(size, input, |member| allgather::allgather(told(member, &situation), bytes, input));
         check_allgather(size, input, |member| {
             allgather::with(allgather::Algorithm::Bruck, member, input)
         });
-        check_alltoall(size, input, |member| alltoall::alltoall(told(member), bytes, input));
-        check_alltoall(size, input, |member| alltoall::alltoallv(told(member), input));
-        execute(schedules(size, |member| barrier::barrier(told(member))), empty_memories(size));
+        check_alltoall(size, input, |member| alltoall::alltoall(told(member, &situation), bytes, input));
+        check_alltoall(size, input, |member| alltoall::alltoallv(told(member, &situation), input));
+        execute(schedules(size, |member| barrier::barrier(told(member, &situation))), empty_memories(size));
     }
 }

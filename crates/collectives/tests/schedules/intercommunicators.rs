@@ -1,7 +1,7 @@
 //! All operations on intercommunicators, for two sides of every size up to a few.
 
 use collectives::inter::{self, InterMember, InterRoot};
-use collectives::{Member, Operands, Schedule};
+use collectives::{Member, Operands, Schedule, Situation};
 
 use crate::simulator::{Block, Memory, block, execute, symbol};
 
@@ -20,11 +20,13 @@ impl Sides {
     }
 
     /// Side and member of each process.
-    fn members(self) -> impl Iterator<Item = (usize, InterMember)> {
+    fn members(self) -> impl Iterator<Item = (usize, InterMember<'static>)> {
         let Sides { sizes } = self;
         [0, 1].into_iter().flat_map(move |side| {
             (0..sizes[side]).map(move |rank| {
-                let local = Member { rank, size: sizes[side], crowded: false };
+                // A few bytes, as long as the test runs.
+                let situation: &Situation = Box::leak(Box::new(Situation::plain(sizes[side])));
+                let local = Member { rank, size: sizes[side], situation };
                 let first_local = if side == 0 { 0 } else { sizes[0] };
                 (side, InterMember { local, remote_size: sizes[1 - side], first_local })
             })
@@ -85,7 +87,7 @@ fn barrier_and_broadcast() {
         let nothing = |_: usize, _: InterMember| Memory::default();
         sides.run(|_, member| inter::barrier(member), nothing, |_, _, _| {});
         for (root_side, root) in sides.roots() {
-            let sees = |side, member| Sides::root(root_side, root, side, member);
+            let sees = |side, member: InterMember| Sides::root(root_side, root, side, member);
             sides.run(
                 |side, member| inter::bcast(member, sees(side, member), 5),
                 |side, member| match sees(side, member) {
@@ -126,7 +128,7 @@ fn what_leaders_tell_reaches_all() {
 fn gather_and_scatter() {
     for sides in Sides::all() {
         for (root_side, root) in sides.roots() {
-            let sees = |side, member| Sides::root(root_side, root, side, member);
+            let sees = |side, member: InterMember| Sides::root(root_side, root, side, member);
             let others = sides.sizes[1 - root_side];
             sides.run(
                 |side, member| inter::gather(member, sees(side, member)),
@@ -203,7 +205,7 @@ fn reductions() {
     const COUNT: usize = 3;
     for sides in Sides::all() {
         for (root_side, root) in sides.roots() {
-            let sees = |side, member| Sides::root(root_side, root, side, member);
+            let sees = |side, member: InterMember| Sides::root(root_side, root, side, member);
             sides.run(
                 |side, member| inter::reduce(member, sees(side, member), operands(COUNT)),
                 |side, member| match sees(side, member) {

@@ -4,7 +4,7 @@ use collectives::{Input, Member, Operands, Schedule, Shape};
 use collectives::{allreduce, reduce, reduce_scatter, scan};
 use proptest::prelude::*;
 
-use crate::simulator::{Block, Memory, execute, members, symbol};
+use crate::simulator::{Block, Memory, execute, members, situation, situation_on, symbol, told};
 
 const SIZE_MAX: u32 = 17;
 const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
@@ -47,7 +47,7 @@ fn memories(size: u32, count: usize, result: usize, input: impl Fn(u32) -> Input
 }
 
 fn run(size: u32, memories: Vec<Memory>, of: impl Fn(Member) -> Schedule) -> Vec<Memory> {
-    execute(members(size, false).map(of).collect(), memories).0
+    execute(members(size, &situation(size, false)).map(of).collect(), memories).0
 }
 
 fn check_reduce(
@@ -230,7 +230,7 @@ fn scans_fold_the_ranks_below() {
 #[test]
 fn two_processes_allreduce_with_one_message_each() {
     let operands = Operands { count: 1, element_bytes: 8, commutative: true };
-    for member in members(2, false) {
+    for member in members(2, &situation(2, false)) {
         let schedule = allreduce::allreduce(member, operands, Input::SendBuffer);
         assert_eq!(schedule.round_count(), 1);
         let round = schedule.round(0).expect("there is one round");
@@ -243,7 +243,7 @@ fn two_processes_allreduce_with_one_message_each() {
 fn crowded_processes_allreduce_with_few_messages() {
     let operands = Operands { count: 1, element_bytes: 8, commutative: true };
     for size in 3..=32 {
-        let schedules = members(size, true)
+        let schedules = members(size, &situation(size, true))
             .map(|member| allreduce::allreduce(member, operands, Input::SendBuffer))
             .collect();
         let (_, messages) = execute(schedules, memories(size, 1, 1, |_| Input::SendBuffer));
@@ -262,16 +262,17 @@ proptest! {
         commutative: bool,
         in_place: bool,
         crowded: bool,
+        nodes in prop::collection::vec(0..5u32, 70),
     ) {
         let root = root % size;
         let input = if in_place { Input::InPlace } else { Input::SendBuffer };
         let operands = Operands { count, element_bytes, commutative };
-        let told = |member: Member| Member { crowded, ..member };
+        let situation = situation_on(size, crowded, &nodes);
         check_reduce(size, root, operands, input, |member| {
-            reduce::reduce(told(member), root, operands, input)
+            reduce::reduce(told(member, &situation), root, operands, input)
         });
         check_allreduce(size, operands, input, |member| {
-            allreduce::allreduce(told(member), operands, input)
+            allreduce::allreduce(told(member, &situation), operands, input)
         });
         check_scans(size, operands, input);
     }
@@ -283,11 +284,13 @@ proptest! {
         commutative: bool,
         in_place: bool,
         crowded: bool,
+        nodes in prop::collection::vec(0..5u32, 70),
     ) {
         let input = if in_place { Input::InPlace } else { Input::SendBuffer };
         let operands = Operands { count: 0, element_bytes, commutative };
+        let situation = situation_on(counts.len() as u32, crowded, &nodes);
         check_reduce_scatter(&counts, commutative, input, |member| {
-            let member = Member { crowded, ..member };
+            let member = told(member, &situation);
             reduce_scatter::reduce_scatter(member, &counts, operands, input)
         });
     }

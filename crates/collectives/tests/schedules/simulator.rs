@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use collectives::{Area, Local, Member, Operand, Place, Schedule, Transfer};
+use collectives::{Area, Layout, Local, Member, Operand, Place, Schedule, Situation, Transfer};
 
 /// What a block holds: the operands that went into it, in order; nothing where it is undefined.
 pub type Block = Option<Vec<u64>>;
@@ -19,9 +19,26 @@ pub fn block(rank: u32, number: usize) -> Block {
     Some(vec![symbol(rank, number)])
 }
 
-/// All members of a communicator.
-pub fn members(size: u32, crowded: bool) -> impl Iterator<Item = Member> {
-    (0..size).map(move |rank| Member { rank, size, crowded })
+/// All members of a communicator in a situation.
+pub fn members(size: u32, situation: &Situation) -> impl Iterator<Item = Member<'_>> {
+    (0..size).map(move |rank| Member { rank, size, situation })
+}
+
+/// A member that is told of another situation.
+pub fn told<'a>(member: Member, situation: &'a Situation) -> Member<'a> {
+    Member { rank: member.rank, size: member.size, situation }
+}
+
+/// Processes on the machines that are named for the first `size` of them.
+pub fn situation_on(size: u32, crowded: bool, nodes: &[u32]) -> Situation {
+    let layout = Layout::on_nodes(&nodes[..size as usize]);
+    Situation { layout, ..situation(size, crowded) }
+}
+
+/// Processes of one machine, which has two cores if they shall be crowded.
+pub fn situation(size: u32, crowded: bool) -> Situation {
+    let plain = Situation::plain(size);
+    if crowded { plain.crowded_on(2) } else { plain }
 }
 
 /// The memories of one process. A buffer that is not significant has no blocks, so that whoever

@@ -145,21 +145,22 @@ const SPARE_BYTES_MAX: usize = 4 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MEMBER: Member = Member { rank: 1, size: 3, crowded: false };
+    use collectives::Situation;
 
     #[test]
     fn the_last_schedules_are_kept() {
         let cache = CollectiveCache::default();
-        let barrier = cache.schedule(MEMBER, ScheduleKey::Barrier);
+        let situation = Situation::plain(3);
+        let member = Member { rank: 1, size: 3, situation: &situation };
+        let barrier = cache.schedule(member, ScheduleKey::Barrier);
         for bytes in 1..SCHEDULES_MAX {
-            cache.schedule(MEMBER, ScheduleKey::Bcast { root: 0, bytes });
+            cache.schedule(member, ScheduleKey::Bcast { root: 0, bytes });
         }
-        assert!(Rc::ptr_eq(&barrier, &cache.schedule(MEMBER, ScheduleKey::Barrier)));
+        assert!(Rc::ptr_eq(&barrier, &cache.schedule(member, ScheduleKey::Barrier)));
         for bytes in 1..=SCHEDULES_MAX {
-            cache.schedule(MEMBER, ScheduleKey::Bcast { root: 1, bytes });
+            cache.schedule(member, ScheduleKey::Bcast { root: 1, bytes });
         }
-        assert!(!Rc::ptr_eq(&barrier, &cache.schedule(MEMBER, ScheduleKey::Barrier)));
+        assert!(!Rc::ptr_eq(&barrier, &cache.schedule(member, ScheduleKey::Barrier)));
         assert_eq!(cache.schedules.borrow().len(), SCHEDULES_MAX);
     }
 

@@ -81,7 +81,7 @@ pub(super) fn refuse(communicator: &Communicator) -> Result<()> {
     }
 }
 
-fn inter_member(communicator: &Communicator, remote: &Remote) -> InterMember {
+fn inter_member<'a>(communicator: &'a Communicator, remote: &Remote) -> InterMember<'a> {
     InterMember {
         local: member(communicator),
         remote_size: remote.group.size(),

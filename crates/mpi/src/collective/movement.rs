@@ -322,8 +322,12 @@ pub(super) fn receive_only(receive: Blocks) -> Memories {
 }
 
 /// This process as the algorithms see it.
-pub(super) fn member(communicator: &Communicator) -> Member {
-    Member { rank: communicator.rank(), size: communicator.size(), crowded: communicator.crowded() }
+pub(super) fn member(communicator: &Communicator) -> Member<'_> {
+    Member {
+        rank: communicator.rank(),
+        size: communicator.size(),
+        situation: communicator.situation(),
+    }
 }
 
 pub(super) fn prepare(

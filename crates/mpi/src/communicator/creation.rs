@@ -237,10 +237,10 @@ impl Process {
         let rank = group.rank_of(self.myself());
         Communicator::new(Parts {
             spaces: None,
+            situation: self.situation(&group, origin.crowded),
             group,
             rank: rank.expect("a process only builds communicators it is in"),
             remote,
-            crowded: origin.crowded,
             contexts: Rc::clone(self.contexts()),
             error_handler: origin.error_handler,
             session: origin.session,

@@ -44,8 +44,7 @@ impl Process {
         let (configuration, mut complaints) = self.configured(|read| read.clone());
         let started = runtime::start(configuration, &self.instruments).map_err(other)?;
         let runtime::Started { runtime, doorbell, job, rank, size, crowded, nodes, .. } = started;
-        let complaint = started.complaint;
-        let crowded_somewhere = started.crowded_somewhere;
+        complaints.extend(started.complaints);
         let started = Started {
             doorbell,
             nodes,
@@ -54,7 +53,9 @@ impl Process {
             rank,
             size,
             crowded,
-            crowded_somewhere,
+            crowded_somewhere: started.crowded_somewhere,
+            cores: started.cores,
+            guidance: started.guidance,
             looks: if crowded { 2 } else { LOOKS },
             contexts: Rc::new(Contexts::new(rank)),
             world: OnceCell::new(),
@@ -63,7 +64,6 @@ impl Process {
         };
         let fresh = self.started.set(started).is_ok();
         debug_assert!(fresh, "checked above");
-        complaints.extend(complaint);
         Ok(complaints)
     }
 

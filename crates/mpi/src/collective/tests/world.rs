@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
+use collectives::Situation;
 use datatype::Datatype;
 use engine::strategy::Direct;
 use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send};
@@ -148,6 +149,7 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
         engine.connect(GateId(peer), &[RailId(0)], false);
     }
     let block = ContextBlock::WORLD;
+    let plain = Situation::plain(size);
     let communicator = Communicator::new(Parts {
         group: Group::world(size),
         rank,
@@ -157,7 +159,7 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
             point_to_point: engine.open_context(block.id(Purpose::PointToPoint), rank),
             collective: engine.open_context(block.id(Purpose::Collective), rank),
         }),
-        crowded,
+        situation: if crowded { plain.crowded_on(2) } else { plain },
         contexts: Rc::new(Contexts::new(rank)),
         error_handler: Rc::new(ErrorHandler::Return),
         session: None,

@@ -1,0 +1,171 @@
+//! `combray info --collectives`: which algorithm is taken from which size on, and how long it is
+//! predicted to take.
+
+use std::fmt::Write;
+
+use clap::Args;
+use collectives::{Costs, Layout, Member, Operation, Situation};
+use runtime::Guidance;
+use runtime::samples::{self, Samples};
+use sys::cores;
+
+/// Of which communicator a person wants to know.
+#[derive(Args)]
+pub struct Communicator {
+    /// How many processes the communicator has; without it, as many as there are cores, but at
+    /// least four
+    #[arg(long, requires = "collectives", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=PROCESSES_MAX))]
+    processes: Option<u32>,
+    /// On how many machines they run, the same number of neighbouring ranks on each
+    #[arg(long, requires = "collectives", value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: u32,
+    /// How many cores they may use on each machine; without it, as many as here
+    #[arg(long, requires = "collectives", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    cores: Option<u32>,
+    /// Sizes to tell of, such as 8,64K,1M: of what one process contributes or gets; without it,
+    /// all sizes at which another algorithm is taken
+    #[arg(long, requires = "collectives", value_name = "LIST", value_delimiter = ',', value_parser = bytes)]
+    sizes: Vec<usize>,
+}
+
+/// Larger communicators are as this one.
+const PROCESSES_MAX: i64 = 1 << 20;
+
+/// The largest size at which changes are looked for, as a power of two.
+const LARGEST_BIT: u32 = 26;
+
+/// What a person may want to know of the choice between algorithms.
+///
+/// # Errors
+/// There are fewer processes than machines.
+pub fn explain(communicator: &Communicator) -> Result<String, String> {
+    let cores = communicator.cores.unwrap_or(cores::usable() as u32);
+    let size = communicator.processes.unwrap_or(cores.max(4).max(communicator.nodes));
+    let nodes = communicator.nodes;
+    if nodes > size {
+        return Err(format!(
+            "{size} processes cannot run on {nodes} machines: ask with --processes"
+        ));
+    }
+    let host = samples::host();
+    let kept = samples::folder().map_or(Ok(None), |folder| Samples::read(&folder, &host))?;
+    let measured = kept.and_then(|samples| samples.costs);
+    let (Guidance { costs, preferences }, complaints) = Guidance::of_environment(measured);
+    let node_of = |rank: u32| (u64::from(rank) * u64::from(nodes) / u64::from(size)) as u32;
+    let layout = Layout::on_nodes(&(0..size).map(node_of).collect::<Vec<_>>());
+    let crowded = size.div_ceil(nodes) > cores;
+    let situation = Situation { layout, cores, crowded, costs, preferences };
+    let mut text = complaints.iter().fold(String::new(), |text, one| text + one + "\n");
+    _ = writeln!(
+        text,
+        "{size} processes on {nodes} machine(s) with {cores} core(s) each{}",
+        if crowded { ", which is fewer than processes" } else { "" }
+    );
+    text += &told_costs(&costs, measured.is_some());
+    _ = writeln!(text, "\n{:15}{:>9}  {:32}otherwise", "operation", "from", "algorithm");
+    for operation in Operation::ALL {
+        text += &lines(operation, &situation, size, &communicator.sizes);
+    }
+    text += "\nSizes are of what one process contributes or gets; times are predicted. The variable\n\
+             COMBRAY_COLLECTIVES=operation:algorithm,... takes another algorithm where it is applicable.\n";
+    Ok(text)
+}
+
+fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]) -> String {
+    let member = Member { rank: 0, size, situation };
+    let powers: Vec<usize> = (0..=LARGEST_BIT).map(|bit| 1 << bit).collect();
+    let asked = match operation {
+        Operation::Barrier => &[0],
+        _ if sizes.is_empty() => powers.as_slice(),
+        _ => sizes,
+    };
+    let mut text = String::new();
+    let mut before = "";
+    for &bytes in asked {
+        let candidates = operation.candidates(member, bytes);
+        let Some((taken, cost)) = candidates.first() else { continue };
+        if sizes.is_empty() && *taken == before {
+            continue;
+        }
+        let name = if text.is_empty() { operation.name() } else { "" };
+        let taken_cost = format!("{taken} {cost}");
+        let other = candidates.get(1).map(|(name, cost)| format!("{name} {cost}"));
+        let from = if operation == Operation::Barrier { String::new() } else { shown(bytes) };
+        let other = other.unwrap_or_default();
+        let line = format!("{name:15}{from:>9}  {taken_cost:32}{other}");
+        _ = writeln!(text, "{}", line.trim_end());
+        before = taken;
+    }
+    text
+}
+
+fn told_costs(costs: &Costs, measured: bool) -> String {
+    let whose =
+        if measured { "measured by combray sample" } else { "assumed (combray sample measures)" };
+    format!(
+        "costs {whose}: message {} + {} ns, flag {} ns, turn on a core {} ns, copying {} ps/B,
+      single copy {} ns + {} ps/B, combining {} ps/B; between machines: message {} + {} ns, {} ps/B\n",
+        2 * costs.packet_ns,
+        costs.latency_ns,
+        costs.flag_ns,
+        costs.turn_ns,
+        costs.copy_ps,
+        costs.fetch_ns,
+        costs.fetch_ps,
+        costs.reduce_ps,
+        2 * costs.far_packet_ns,
+        costs.far_latency_ns,
+        costs.far_ps,
+    )
+}
+
+fn shown(bytes: usize) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}
+
+/// A number of bytes, with K, M or G behind it or not.
+fn bytes(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']);
+    let unit: usize = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return Err("a size is a number with K, M or G behind it, or nothing".into()),
+    };
+    let number: usize =
+        digits.parse().map_err(|_| format!("\"{digits}\" is no number of bytes"))?;
+    number.checked_mul(unit).ok_or_else(|| format!("{text} bytes are too many"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_understood_and_shown() {
+        for (text, number) in [("8", 8), ("64K", 65_536), ("1m", 1 << 20), ("3G", 3 << 30)] {
+            assert_eq!(bytes(text), Ok(number));
+        }
+        for nonsense in ["", "K", "1KM", "99999999999G", "-1"] {
+            assert!(bytes(nonsense).is_err(), "{nonsense}");
+        }
+        assert_eq!([8, 1025, 65_536, 1 << 20].map(shown), ["8 B", "1025 B", "64 KiB", "1 MiB"]);
+    }
+
+    #[test]
+    fn each_operation_has_its_lines() {
+        let situation = Situation::plain(8);
+        for operation in Operation::ALL {
+            let text = lines(operation, &situation, 8, &[]);
+            assert!(text.starts_with(operation.name()), "{text}");
+            let asked = lines(operation, &situation, 8, &[8, 1 << 20]);
+            assert_eq!(asked.lines().count(), if operation == Operation::Barrier { 1 } else { 2 });
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What the steps of collective operations cost on the machines of a job.
+
+use serde::{Deserialize, Serialize};
+
+/// Times of single steps, from which the time of an algorithm is predicted.
+///
+/// `combray sample` measures those inside a machine; the others, and all where nothing was
+/// measured, are [`Costs::default`]. All members of a communicator must use the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Costs {
+    /// What a message inside a machine costs the processor of each of its ends, in nanoseconds.
+    pub packet_ns: u64,
+    /// How long such a message is on its way between the two, in nanoseconds.
+    pub latency_ns: u64,
+    /// From a flag's raising in shared memory until another process has seen it, in nanoseconds.
+    pub flag_ns: u64,
+    /// A turn on a core where processes outnumber cores: from one process to the next, in
+    /// nanoseconds.
+    pub turn_ns: u64,
+    /// Copying memory, in picoseconds per byte.
+    pub copy_ps: u64,
+    /// A single copy out of another process's memory, besides its bytes: asking the kernel, and
+    /// the messages that announce it and tell its end; in nanoseconds.
+    pub fetch_ns: u64,
+    /// The bytes of a single copy, in picoseconds per byte.
+    pub fetch_ps: u64,
+    /// Combining two operands, in picoseconds per byte of one of them.
+    pub reduce_ps: u64,
+    /// What a message between machines costs the processor of each of its ends, in nanoseconds.
+    pub far_packet_ns: u64,
+    /// How long such a message is on its way, in nanoseconds.
+    pub far_latency_ns: u64,
+    /// What a machine sends to others or receives from them, in picoseconds per byte.
+    pub far_ps: u64,
+}
+
+/// How many times there are in [`Costs`].
+const COUNT: usize = 11;
+
+/// Below this each time must be: a second, or a thousand seconds for a gigabyte.
+const PLAUSIBLE_MAX: u64 = 1_000_000_000;
+
+impl Default for Costs {
+    /// A server of these years; 10 gigabits per second between machines.
+    fn default() -> Self {
+        Self {
+            packet_ns: 50,
+            latency_ns: 80,
+            flag_ns: 60,
+            turn_ns: 700,
+            copy_ps: 50,
+            fetch_ns: 800,
+            fetch_ps: 50,
+            reduce_ps: 70,
+            far_packet_ns: 2500,
+            far_latency_ns: 10_000,
+            far_ps: 800,
+        }
+    }
+}
+
+impl Costs {
+    /// All times in the order of the fields, as one process tells them to others.
+    pub fn numbers(&self) -> [u64; COUNT] {
+        [
+            self.packet_ns,
+            self.latency_ns,
+            self.flag_ns,
+            self.turn_ns,
+            self.copy_ps,
+            self.fetch_ns,
+            self.fetch_ps,
+            self.reduce_ps,
+            self.far_packet_ns,
+            self.far_latency_ns,
+            self.far_ps,
+        ]
+    }
+
+    /// The costs that another process told; none if these are not so many numbers, or absurd ones.
+    pub fn from_numbers(numbers: &[u64]) -> Option<Self> {
+        let [
+            packet_ns,
+            latency_ns,
+            flag_ns,
+            turn_ns,
+            copy_ps,
+            fetch_ns,
+            fetch_ps,
+            reduce_ps,
+            far_packet_ns,
+            far_latency_ns,
+            far_ps,
+        ] = *numbers.first_chunk::<COUNT>()?;
+        let costs = Self {
+            packet_ns,
+            latency_ns,
+            flag_ns,
+            turn_ns,
+            copy_ps,
+            fetch_ns,
+            fetch_ps,
+            reduce_ps,
+            far_packet_ns,
+            far_latency_ns,
+            far_ps,
+        };
+        (numbers.len() == COUNT && costs.are_plausible()).then_some(costs)
+    }
+
+    /// Whether costs that came from outside can be worked with.
+    pub fn are_plausible(&self) -> bool {
+        self.numbers().iter().all(|time| *time <= PLAUSIBLE_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_tell_all_costs() {
+        let numbers: Vec<u64> = (1..=COUNT as u64).collect();
+        let costs = Costs::from_numbers(&numbers).unwrap();
+        assert_eq!(costs.numbers().as_slice(), numbers);
+        assert_eq!(Costs::from_numbers(&numbers[1..]), None);
+        assert_eq!(Costs::from_numbers(&[numbers.as_slice(), &[1]].concat()), None);
+        assert_eq!(Costs::from_numbers(&[u64::MAX; COUNT]), None);
+    }
+}

@@ -1,0 +1,298 @@
+//! Predicting how long an algorithm takes, from what its steps cost.
+
+use std::fmt;
+
+use crate::fold::Operands;
+use crate::member::Member;
+use crate::situation::Situation;
+use crate::tree::Shape;
+
+/// Algorithms in which each process exchanges messages with all others at once are for communicators
+/// of at most this many: it bounds the messages that one process has on their way.
+pub const PEERS_AT_ONCE_MAX: u32 = 64;
+
+/// A predicted time. It never overflows: what is longer than can be told is the longest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cost(u128);
+
+impl Cost {
+    /// In microseconds, for people.
+    pub fn microseconds(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.microseconds() {
+            time if time < 10.0 => write!(f, "{time:.2} us"),
+            time if time < 1e4 => write!(f, "{time:.0} us"),
+            time if time < 1e7 => write!(f, "{:.0} ms", time / 1e3),
+            time => write!(f, "{:.0} s", time / 1e6),
+        }
+    }
+}
+
+/// The time of an algorithm, from the step that begins it to the end of the last process. Steps are
+/// added in their order.
+///
+/// What processes do at the same time takes as long as it takes one of them, or longer where they
+/// share cores; each time that processes wait for others on a crowded machine, all of those that
+/// share a core must have had their turn.
+pub(crate) struct Estimate<'a> {
+    situation: &'a Situation,
+    /// In picoseconds.
+    total: u128,
+}
+
+/// What one message costs, in picoseconds: at its two ends, and between them.
+struct Price {
+    sender: u128,
+    way: u128,
+    receiver: u128,
+}
+
+impl<'a> Estimate<'a> {
+    pub fn new(situation: &'a Situation) -> Self {
+        Self { situation, total: 0 }
+    }
+
+    pub fn cost(&self) -> Cost {
+        Cost(self.total)
+    }
+
+    /// All processes send `messages` messages of `bytes` bytes each and receive as many; on the
+    /// fullest machine `leaving` of all these messages go to others.
+    pub fn exchange(&mut self, messages: u64, bytes: usize, leaving: u64) {
+        let members = u64::from(self.situation.layout.largest());
+        let all = members.saturating_mul(messages);
+        let cores = self.cores_in_use(members);
+        let (near, far) = (self.near(bytes), self.far(bytes));
+        let (mut work, mut way, mut wire) = (0, 0, 0);
+        if leaving < all {
+            work += times(all - leaving, near.sender + near.receiver) / cores;
+            way = near.way;
+        }
+        if leaving > 0 {
+            work += times(leaving, far.sender + far.receiver) / cores;
+            way = far.way;
+            wire = times(leaving, self.wire(bytes));
+        }
+        self.add(work.max(wire).saturating_add(way));
+        self.turns(self.situation.load());
+    }
+
+    /// One process sends a message of `bytes` bytes to each of `peers` others, or receives one from
+    /// each, all at once; those of `far` peers cross to other machines.
+    pub fn star(&mut self, peers: u64, far: u64, bytes: usize, toward_root: bool) {
+        let near_peers = peers.saturating_sub(far);
+        let (near, distant) = (self.near(bytes), self.far(bytes));
+        let sharing = self.cores_in_use(u64::from(self.situation.layout.largest()));
+        let (root, leaf) = match toward_root {
+            true => (near.receiver, near.sender),
+            false => (near.sender, near.receiver),
+        };
+        let mut time = times(near_peers, root).saturating_add(times(far, distant.sender));
+        // The leaves work at the same time, if there are cores for them.
+        time = time.saturating_add((times(near_peers, leaf) / sharing).max(leaf));
+        time = time.max(times(far, self.wire(bytes)));
+        self.add(time.saturating_add(if far > 0 { distant.way } else { near.way }));
+        match toward_root {
+            // Only the root waits; the leaves send when it is their turn anyway.
+            true => self.turns(1),
+            false => self.turns(self.situation.load()),
+        }
+    }
+
+    /// One message of `bytes` bytes on the longest way, whether it crosses to another machine or
+    /// not, while `active` processes of the fullest machine do the same.
+    pub fn level(&mut self, active: u64, bytes: usize, far: bool) {
+        let price = if far { self.far(bytes) } else { self.near(bytes) };
+        let active = active.max(1);
+        let work = times(active, price.sender + price.receiver) / self.cores_in_use(active);
+        let wire = if far { times(active, self.wire(bytes)) } else { 0 };
+        self.add(work.max(wire).saturating_add(price.way));
+        self.turns(self.situation.load());
+    }
+
+    /// `active` processes of one machine copy `bytes` bytes each.
+    pub fn copy(&mut self, active: u64, bytes: usize) {
+        self.work(active, bytes, self.situation.costs.copy_ps);
+    }
+
+    /// `active` processes of one machine combine two operands of `bytes` bytes each.
+    pub fn reduce(&mut self, active: u64, bytes: usize) {
+        self.work(active, bytes, self.situation.costs.reduce_ps);
+    }
+
+    fn work(&mut self, active: u64, bytes: usize, picoseconds: u64) {
+        let each = bytes as u128 * u128::from(picoseconds);
+        self.add(times(active, each) / self.cores_in_use(active));
+    }
+
+    /// How many cores work when `active` processes of one machine do.
+    fn cores_in_use(&self, active: u64) -> u128 {
+        u128::from(u64::from(self.situation.cores).min(active).max(1))
+    }
+
+    /// Waiting where processes share cores.
+    fn turns(&mut self, turns: u64) {
+        if self.situation.crowded {
+            self.add(nanoseconds(turns.saturating_mul(self.situation.costs.turn_ns)));
+        }
+    }
+
+    fn add(&mut self, time: u128) {
+        self.total = self.total.saturating_add(time);
+    }
+
+    /// A message inside a machine: through packets with two copies, or announced and fetched with
+    /// one, whichever is shorter.
+    fn near(&self, bytes: usize) -> Price {
+        let costs = &self.situation.costs;
+        let (packet, way) = (nanoseconds(costs.packet_ns), nanoseconds(costs.latency_ns));
+        let copied = packet + bytes as u128 * u128::from(costs.copy_ps);
+        let fetched = nanoseconds(costs.fetch_ns) + bytes as u128 * u128::from(costs.fetch_ps);
+        if 2 * copied <= 2 * packet + fetched {
+            Price { sender: copied, way, receiver: copied }
+        } else {
+            Price { sender: packet, way, receiver: packet + fetched }
+        }
+    }
+
+    fn far(&self, bytes: usize) -> Price {
+        let costs = &self.situation.costs;
+        let copied = bytes as u128 * u128::from(costs.copy_ps);
+        let end = nanoseconds(costs.far_packet_ns) + copied;
+        let way = nanoseconds(costs.far_latency_ns);
+        Price { sender: end, way, receiver: end }
+    }
+
+    /// How long a message occupies the interface of a machine.
+    fn wire(&self, bytes: usize) -> u128 {
+        bytes as u128 * u128::from(self.situation.costs.far_ps)
+    }
+}
+
+/// What several algorithms have in common.
+impl Estimate<'_> {
+    /// The same steps several times.
+    pub fn repeat(&mut self, count: u64, steps: impl FnOnce(&mut Self)) {
+        let before = self.total;
+        steps(self);
+        let once = self.total - before;
+        self.total = before.saturating_add(times(count, once));
+    }
+
+    /// Steps at the distances 1, 2, 4, … below the size.
+    pub fn each_bit(&mut self, member: Member, mut steps: impl FnMut(&mut Self, u32)) {
+        (0..rounds(member)).for_each(|bit| steps(self, 1 << bit));
+    }
+
+    /// Each process exchanges a message with one `distance` ranks away.
+    pub fn exchange_at(&mut self, member: Member, distance: u32, bytes: usize) {
+        self.exchange(1, bytes, u64::from(member.situation.layout.leaving(distance)));
+    }
+
+    /// Exchanges at the distances 1, 2, 4, …, of so many bytes each.
+    pub fn doubling(&mut self, member: Member, bytes: impl Fn(u32) -> usize) {
+        self.each_bit(member, |one, distance| one.exchange_at(member, distance, bytes(distance)));
+    }
+
+    /// `steps` times each process hands `bytes` bytes to the next one.
+    pub fn ring(&mut self, member: Member, steps: u64, bytes: usize) {
+        self.repeat(steps, |one| one.exchange_at(member, 1, bytes));
+    }
+
+    /// Each process exchanges messages with `peers` others of all that there are, at once.
+    pub fn all_to_all(&mut self, member: Member, peers: u64, bytes: usize) {
+        if member.size > 1 {
+            let layout = &member.situation.layout;
+            let pairs = u64::from(layout.largest()) * u64::from(layout.elsewhere());
+            let leaving = (pairs.saturating_mul(peers)).div_ceil(u64::from(member.size - 1));
+            self.exchange(peers, bytes, leaving);
+        }
+    }
+
+    /// What is too many for a power of two hands its operands to neighbours, and gets the result.
+    pub fn join_power_of_two(&mut self, member: Member, bytes: usize) {
+        if !member.size.is_power_of_two() {
+            let pairs = u64::from(member.size - (1 << member.size.ilog2()));
+            let near = pairs.min(u64::from(member.situation.layout.largest()));
+            self.level(near, bytes, false);
+            self.reduce(near, bytes);
+            self.level(near, bytes, false);
+        }
+    }
+
+    /// Each process gets the operands of its share from all others and combines them.
+    pub fn reduce_shares(&mut self, member: Member, share: usize) {
+        let others = u64::from(member.size - 1);
+        self.all_to_all(member, others, share);
+        let near = u64::from(member.situation.layout.largest());
+        self.repeat(others, |one| one.reduce(near, share));
+    }
+
+    /// All data of each process, or one word, to the root of a tree; partial results are combined
+    /// if there are operands.
+    pub fn up(&mut self, member: Member, shape: Shape, bytes: usize, operands: Option<Operands>) {
+        self.along(member, shape, bytes, true);
+        if operands.is_some() {
+            match shape {
+                Shape::Star => {
+                    self.repeat(u64::from(member.size - 1), |one| one.reduce(1, bytes));
+                }
+                Shape::Binomial => self.each_bit(member, |one, distance| {
+                    one.reduce(active(member, distance), bytes);
+                }),
+            }
+        }
+    }
+
+    /// The same data from the root of a tree to all.
+    pub fn down(&mut self, member: Member, shape: Shape, bytes: usize) {
+        self.along(member, shape, bytes, false);
+    }
+
+    fn along(&mut self, member: Member, shape: Shape, bytes: usize, toward_root: bool) {
+        let layout = &member.situation.layout;
+        match shape {
+            _ if member.size == 1 => {}
+            Shape::Star => {
+                let (peers, far) = (u64::from(member.size - 1), u64::from(layout.elsewhere()));
+                self.star(peers, far, bytes, toward_root);
+            }
+            Shape::Binomial => self.each_bit(member, |one, distance| {
+                one.level(active(member, distance), bytes, layout.leaving(distance) > 0);
+            }),
+        }
+    }
+
+    /// A binomial tree whose inner processes hold the blocks of all those behind them.
+    pub fn growing_tree(&mut self, member: Member, block_bytes: usize) {
+        let layout = &member.situation.layout;
+        self.each_bit(member, |one, distance| {
+            let blocks = distance.min(member.size - distance) as usize;
+            let far = layout.leaving(distance) > 0;
+            one.level(active(member, distance), block_bytes.saturating_mul(blocks), far);
+        });
+    }
+}
+
+/// How many of the distances 1, 2, 4, … are below the size.
+pub(crate) fn rounds(member: Member) -> u32 {
+    u32::BITS - (member.size - 1).leading_zeros()
+}
+
+/// How many messages of a binomial tree's level with this distance begin on the fullest machine.
+fn active(member: Member, distance: u32) -> u64 {
+    u64::from(member.situation.layout.largest().div_ceil(distance.saturating_mul(2)))
+}
+
+fn times(count: u64, picoseconds: u128) -> u128 {
+    picoseconds.saturating_mul(u128::from(count))
+}
+
+fn nanoseconds(count: u64) -> u128 {
+    u128::from(count) * 1000
+}

@@ -1,0 +1,89 @@
+//! Which algorithm is taken: predicted times make sense, and all members come to the same.
+
+use collectives::{Cost, Costs, Layout, Member, Operation, Preferences, Situation};
+use proptest::prelude::*;
+
+use crate::simulator::{situation, situation_on};
+
+/// Where all that a prediction depends on is as large as it can be.
+fn extreme() -> Situation {
+    let costs = Costs::from_numbers(&Costs::default().numbers().map(|_| 1_000_000_000)).unwrap();
+    let plain = Situation { costs, ..Situation::plain(u32::MAX) };
+    plain.crowded_on(1)
+}
+
+fn best(operation: Operation, situation: &Situation, size: u32, bytes: usize) -> Cost {
+    let member = Member { rank: 0, size, situation };
+    operation.candidates(member, bytes).first().expect("one is always applicable").1
+}
+
+#[test]
+fn predictions_never_overflow() {
+    for situation in [extreme(), Situation { crowded: false, ..extreme() }] {
+        for operation in Operation::ALL {
+            let mut before = Cost::default();
+            for bit in 0..63 {
+                let cost = best(operation, &situation, u32::MAX, 1 << bit);
+                assert!(cost >= before, "{operation:?}, 2^{bit} bytes");
+                before = cost;
+            }
+            assert!(before.microseconds().is_finite());
+        }
+    }
+}
+
+#[test]
+fn people_can_prefer_every_algorithm_that_is_applicable() {
+    for operation in Operation::ALL {
+        for (place, name) in operation.algorithms().into_iter().enumerate() {
+            let mut preferences = Preferences::default();
+            preferences.want(operation, place);
+            let situation = Situation { preferences, ..Situation::plain(8) };
+            let member = Member { rank: 0, size: 8, situation: &situation };
+            assert_eq!(operation.candidates(member, 1024)[0].0, name, "{operation:?}");
+        }
+    }
+}
+
+#[test]
+fn large_data_between_machines_crosses_seldom() {
+    // Eight processes on two machines, of neighbours and of every other rank.
+    for nodes in [[0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 0, 1, 0, 1]] {
+        let near = Situation::plain(8);
+        let far = Situation { layout: Layout::on_nodes(&nodes), ..Situation::plain(8) };
+        for operation in Operation::ALL {
+            for bytes in [8, 1 << 20] {
+                let times = [&near, &far].map(|one| best(operation, one, 8, bytes));
+                assert!(times[1] > times[0], "{operation:?}, {bytes} bytes, {nodes:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn more_bytes_never_take_less_time(
+        size in 1..70u32,
+        crowded: bool,
+        bits in 3..50u32,
+        more in 0..1_000_000usize,
+        nodes in prop::collection::vec(0..5u32, 70),
+    ) {
+        let situation = situation_on(size, crowded, &nodes);
+        for operation in Operation::ALL {
+            // Whole elements, of which there are enough for everybody.
+            let bytes = (1 << bits) + 8 * 70;
+            let times = [bytes, bytes + 8 * more].map(|b| best(operation, &situation, size, b));
+            prop_assert!(times[0] <= times[1], "{:?}: {:?}", operation, times);
+        }
+    }
+
+    #[test]
+    fn all_members_choose_the_same(size in 1..40u32, crowded: bool, bytes in 0..1_000_000usize) {
+        let situation = situation(size, crowded);
+        for operation in Operation::ALL {
+            let of = |rank| operation.candidates(Member { rank, size, situation: &situation }, bytes);
+            prop_assert!((1..size).all(|rank| of(rank) == of(0)), "{:?}", operation);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What process 0 tells all others of how collective operations shall be carried out, so that all
+//! choose the same algorithms: what steps cost, and what the person wants.
+
+use std::env;
+
+use collectives::{Costs, Operation, Preferences};
+
+use crate::configuration::{COLLECTIVES, distance};
+
+/// What the choice between collective algorithms follows in a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guidance {
+    /// What steps cost.
+    pub costs: Costs,
+    /// The algorithms that the person wants.
+    pub preferences: Preferences,
+}
+
+impl Guidance {
+    /// That of this process, from what was measured of its machine and from the environment; the
+    /// sentences tell what in it was not understood.
+    pub fn of_environment(measured: Option<Costs>) -> (Self, Vec<String>) {
+        let wanted = env::var(COLLECTIVES).unwrap_or_default();
+        let (preferences, complaints) = preferences(&wanted);
+        (Self { costs: measured.unwrap_or_default(), preferences }, complaints)
+    }
+
+    /// As processes tell each other.
+    pub(crate) fn to_text(self) -> String {
+        let all = self.costs.numbers().into_iter().chain(self.preferences.numbers());
+        all.map(|number| number.to_string()).collect::<Vec<_>>().join(":")
+    }
+
+    /// What another process told; none if it makes no sense.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        let numbers: Option<Vec<u64>> = text.split(':').map(|word| word.parse().ok()).collect();
+        let numbers = numbers?;
+        let (costs, wanted) = numbers.split_at_checked(Costs::default().numbers().len())?;
+        let costs = Costs::from_numbers(costs)?;
+        Some(Self { costs, preferences: Preferences::from_numbers(wanted)? })
+    }
+}
+
+/// The algorithms that a text like `allreduce:ring,bcast:binomial` names; the sentences tell what of
+/// it was not understood and is ignored.
+pub fn preferences(text: &str) -> (Preferences, Vec<String>) {
+    let mut preferences = Preferences::default();
+    let mut complaints = Vec::new();
+    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        if let Err(complaint) = note(&mut preferences, word) {
+            complaints.push(format!("{COLLECTIVES}: {complaint}; ignored"));
+        }
+    }
+    (preferences, complaints)
+}
+
+fn note(preferences: &mut Preferences, word: &str) -> Result<(), String> {
+    let (operation, algorithm) = word.split_once(':').ok_or_else(|| {
+        format!("\"{word}\" is no operation and algorithm with a colon, like bcast:binomial")
+    })?;
+    let known = Operation::ALL.into_iter().find(|one| one.name() == operation);
+    let known = known.ok_or_else(|| {
+        let nearest = nearest(Operation::ALL.map(Operation::name), operation);
+        format!("{operation} is no operation with several algorithms; did you mean {nearest}?")
+    })?;
+    let names = known.algorithms();
+    let place = names.iter().position(|name| *name == algorithm).ok_or_else(|| {
+        let (nearest, all) = (nearest(names.iter().copied(), algorithm), names.join(", "));
+        format!(
+            "{algorithm} is no algorithm of {operation}, which has {all}; did you mean {nearest}?"
+        )
+    })?;
+    preferences.want(known, place);
+    Ok(())
+}
+
+fn nearest(names: impl IntoIterator<Item = &'static str>, given: &str) -> &'static str {
+    names.into_iter().min_by_key(|name| distance(name, given)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_process_tells_another_understands() {
+        let (preferences, complaints) = preferences("allreduce:star, bcast:binomial,");
+        assert!(complaints.is_empty(), "{complaints:?}");
+        let told = Guidance { costs: Costs { turn_ns: 3, ..Costs::default() }, preferences };
+        assert_eq!(Guidance::from_text(&told.to_text()), Some(told));
+        for nonsense in ["", "1:2", "x", &told.to_text().replace(':', "::")] {
+            assert_eq!(Guidance::from_text(nonsense), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_reported_with_the_nearest() {
+        let complaint = |text: &str| preferences(text).1.pop().unwrap_or_default();
+        assert!(complaint("allreduse:star").contains("did you mean allreduce?"));
+        assert!(complaint("bcast:binomail").contains("did you mean binomial?"));
+        assert!(complaint("bcast").contains("with a colon"));
+        let (wanted, complaints) = preferences("magic:star,bcast:star");
+        assert_eq!(complaints.len(), 1);
+        assert_eq!(wanted, preferences("bcast:star").0);
+    }
+}
