@@ -7,6 +7,8 @@ from .places import PLAIN, THREE_RAILS, TWO_RAILS
 from .running import Key, Measurements
 
 BANDWIDTH_SIZES = [1 << exponent for exponent in range(16, 24)]  # 64 KiB to 8 MiB
+SMALL_SIZES = [1 << exponent for exponent in range(6, 13)]  # 64 B to 4 KiB
+VECTORS = ("blocks of 8 B", "blocks of 64 B", "blocks of 1024 B", "blocks of 8 B, stride 256")
 SUBJECT = "combray"
 FASTEST_RAIL = "combray/eth0"
 
@@ -15,6 +17,7 @@ KINDS = {
     "latency": (False, ""), "collective": (False, ""),      # beside the best other library
     "rate": (True, ""), "bandwidth": (True, ""),
     "twin": (False, " of its twin"),                        # beside what was measured with it
+    "peer and twin": (False, ", and of its twin"),           # the worse of both
     "above twin": (False, " µs above its twin"),
     "rail": (False, " of the faster rail alone"),
     "time": (False, " µs"),
@@ -44,7 +47,7 @@ class Goal:
 def goal_of(key: Key):
     """The goal that a figure has to reach, or None."""
     if key.benchmark == "indexed" and key.variant == "indexed":
-        return Goal("twin", 1.1)
+        return Goal("twin", 1.1 if key.place else 1.05)
     return {"": goal_on_one_machine, PLAIN.name: goal_between_hosts,
             TWO_RAILS.name: goal_of_two_rails,
             THREE_RAILS.name: goal_of_three_rails}[key.place](key)
@@ -52,13 +55,19 @@ def goal_of(key: Key):
 
 def goal_on_one_machine(key: Key):
     if key.benchmark == "pingpong" and key.size == 8:
-        return Goal("latency", 1.0)
-    if key.benchmark == "pingpong" and key.size in BANDWIDTH_SIZES:
-        return Goal("bandwidth", 0.95)
-    if key.benchmark == "rate" and key.size == 8:
-        return Goal("rate", 1.0)
-    if key.benchmark == "self" and key.size == 8:
-        return Goal("time", 0.15)
+        return Goal("latency", 0.75)
+    if key.benchmark == "pingpong" and key.size in SMALL_SIZES:
+        return Goal("latency", 0.9)
+    if key.benchmark in ("pingpong", "pingping") and key.size in BANDWIDTH_SIZES:
+        return Goal("bandwidth", 1.1)
+    if key.benchmark == "vector" and key.variant in VECTORS:
+        return Goal("peer and twin", 1.0)
+    figures = {("rate", 8): Goal("rate", 1.5), ("self", 8): Goal("time", 0.15),
+               ("pages", 8 << 10): Goal("latency", 0.7)}
+    if (key.benchmark, key.size) in figures:
+        return figures[key.benchmark, key.size]
+    if key.benchmark == "segments" and (key.size, key.value) == (4, 16):
+        return Goal("latency", 0.5)
     if cells.is_cell(key):
         return Goal("collective", cells.CELL_LIMIT)
     return None
@@ -122,6 +131,9 @@ def judged_value(measurements: Measurements, key: Key):
         return None
     if goal.kind == "twin":
         return measurements.ratio_to_twin(key, SUBJECT)
+    if goal.kind == "peer and twin":
+        values = ratio(measurements, key), measurements.ratio_to_twin(key, SUBJECT)
+        return None if None in values else max(values)
     if goal.kind == "above twin":
         found = measurements.ratio_to_twin(key, SUBJECT)
         return mine - mine / found if found else None

@@ -1,5 +1,6 @@
 """The machine: what it is, what else runs on it, and how near its two cores are."""
 
+import json
 import os
 import platform
 import resource
@@ -9,6 +10,7 @@ import time
 from .libraries import PROGRAMS, PROGRAMS_FOLDER, run_quietly
 
 CROSSING = PROGRAMS_FOLDER / "crossing"
+LIMITS = PROGRAMS_FOLDER / "limits"
 
 
 def restrict_to_two_cores() -> list:
@@ -18,11 +20,23 @@ def restrict_to_two_cores() -> list:
     return cores
 
 
-def compile_crossing() -> None:
+def compile_probes() -> None:
+    """The programs that measure the machine without a library."""
     PROGRAMS_FOLDER.mkdir(parents=True, exist_ok=True)
     compiler = os.environ.get("CC", "cc")
-    run_quietly([compiler, "-O2", "-std=c11", "-pthread", PROGRAMS / "crossing.c", "-o",
-                 CROSSING])
+    for program in (CROSSING, LIMITS):
+        run_quietly([compiler, "-O2", "-std=c11", "-pthread", PROGRAMS / f"{program.name}.c",
+                     "-o", program])
+
+
+def limits(cores: list, sizes: list) -> list:
+    """(way, bytes, microseconds) of what both cores can do for messages (see limits.c)."""
+    if len(cores) < 2:
+        return []
+    done = subprocess.run([str(LIMITS), *map(str, cores), *map(str, sizes)], text=True,
+                          capture_output=True, timeout=60)
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    return [(record["way"], record["bytes"], record["us"]) for record in records]
 
 
 def crossing_nanoseconds(cores: list):

@@ -160,6 +160,7 @@ class Measurements:
         self.failures = {}  # library name -> list of sentences
         self.notes = {}  # library name -> what the program left out, as sentences
         self.crossings = {}  # library name -> list of nanoseconds
+        self.limits = {}  # (way, bytes) -> list of samples: what the machine itself can do
 
     def add(self, library: Library, records: list, place: str, crossings_ns: tuple) -> None:
         self.crossings.setdefault(library.name, []).extend(crossings_ns)
@@ -169,6 +170,15 @@ class Measurements:
                 by_library.setdefault(library.name, []).append(
                     Sample(record["min_us"], record["median_us"],
                            record.get("ratio_to_twin"), crossings_ns))
+
+    def add_limits(self, found: list, crossings_ns: tuple) -> None:
+        for way, size, microseconds in found:
+            self.limits.setdefault((way, size), []).append(
+                Sample(microseconds, microseconds, None, crossings_ns))
+
+    def limit(self, way: str, size: int):
+        """The shortest time of the machine itself for a message, in microseconds, or None."""
+        return min((sample.min_us for sample in self.limits.get((way, size), [])), default=None)
 
     def note(self, library: Library, part: Part, records: list) -> None:
         """Keeps what the program says that it left out."""
@@ -207,6 +217,10 @@ class Measurements:
                 phase.samples[key] = split[phase]
             if not complete:
                 mixed.samples[key] = by_library
+        for key, samples in self.limits.items():
+            for phase, flag in ((near, True), (far, False), (mixed, None)):
+                phase.limits[key] = [sample for sample in samples
+                                     if flag is None or self.is_near(sample) is flag]
         return [(phase.title(prefix), phase)
                 for prefix, phase in (("", near), ("", far), ("MIXED, run again: ", mixed))
                 if phase.samples]
@@ -267,6 +281,16 @@ def measure_once(measurements: Measurements, library: Library, part: Part, cores
         raise LibraryError(failure)
 
 
+LIMIT_SIZES = [1 << exponent for exponent in range(16, 24)]  # 64 KiB to 8 MiB
+
+
+def measure_limits(measurements: Measurements, cores: list) -> None:
+    before = machine.crossing_nanoseconds(cores)
+    found = machine.limits(cores, LIMIT_SIZES)
+    after = machine.crossing_nanoseconds(cores)
+    measurements.add_limits(found, tuple(value for value in (before, after) if value is not None))
+
+
 def run_rounds(libraries: list, parts: list, rounds: int, cores: list,
                seconds: float) -> Measurements:
     """Every part with every library in turn, `rounds` times: A B C D A B C D ...
@@ -276,6 +300,8 @@ def run_rounds(libraries: list, parts: list, rounds: int, cores: list,
     for number in range(1, rounds + 1):
         for part in parts:
             say(f"round {number} of {rounds}, {part.title}")
+            if part.place == ONE_MACHINE and set(part.benchmarks) & {"pingpong", "pingping"}:
+                measure_limits(measurements, cores)
             for library in filter(part.wants, libraries):
                 if strikes.get((library.name, part), 0) >= 2:
                     continue

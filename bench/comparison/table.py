@@ -30,7 +30,7 @@ def label(key: Key) -> str:
 
 
 def shows_bandwidth(key: Key) -> bool:
-    return key.benchmark in ("pingpong", "sockets") and key.size >= 1 << 16
+    return key.benchmark in ("pingpong", "pingping", "sockets") and key.size >= 1 << 16
 
 
 def figure(measurements: Measurements, key: Key, name: str) -> str:

@@ -1,0 +1,121 @@
+"""The end of a comparison on one machine: a line for each goal, and what the machine can do."""
+
+from dataclasses import dataclass
+from typing import Callable
+
+from . import cells, goals
+from .running import LIMIT_SIZES, Key, Measurements
+from .table import cell_ratios, label, size_text
+
+# The ways (see limits.c) by which a library can move a message whose memory is the program's
+# own, and how often its time counts: of two messages in opposite directions, one waits for the
+# other where both cores are busy with each.
+WAYS = {"pingpong": (("fetch", 1), ("fetched halves", 1), ("ring", 1)),
+        "pingping": (("each fetching", 1), ("ring", 2))}
+SHOWN_WAYS = ("copy", "halves", "fetch", "fetched halves", "ring", "each fetching")
+
+
+@dataclass(frozen=True)
+class Line:
+    """What stands in one line: all figures with a goal that `is_about` accepts."""
+
+    number: int
+    title: str
+    is_about: Callable[[Key], bool]
+
+
+LINES = (
+    Line(1, "latency, 8 B", lambda key: key.benchmark == "pingpong" and key.size == 8),
+    Line(1, "latency, 64 B to 4 KiB",
+         lambda key: key.benchmark == "pingpong" and key.size in goals.SMALL_SIZES),
+    Line(1, "message rate, 8 B", lambda key: key.benchmark == "rate"),
+    Line(2, "bandwidth, ping-pong",
+         lambda key: key.benchmark == "pingpong" and key.size in goals.BANDWIDTH_SIZES),
+    Line(2, "bandwidth, ping-ping", lambda key: key.benchmark == "pingping"),
+    Line(3, "16 segments of 4 B", lambda key: key.benchmark == "segments"),
+    Line(3, "three pages of 8 KiB", lambda key: key.benchmark == "pages"),
+    Line(4, "indexed type", lambda key: key.benchmark == "indexed"),
+    Line(4, "vectors", lambda key: key.benchmark == "vector"),
+    Line(6, "collectives, each cell", cells.is_cell),
+    Line(0, "message to oneself", lambda key: key.benchmark == "self"),
+)
+
+
+def text_of(line: Line, measurements: Measurements) -> str:
+    """The worst figure, how many reach the goal, and the verdict; empty without figures."""
+    judged = {key: (goals.goal_of(key), goals.judged_value(measurements, key))
+              for key in measurements.samples
+              if not key.place and line.is_about(key) and goals.goal_of(key)}
+    judged = {key: pair for key, pair in judged.items() if pair[1] is not None}
+    if not judged:
+        return ""
+    goal = next(iter(judged.values()))[0]
+    choose = min if goal.at_least else max
+    worst = choose(judged, key=lambda key: judged[key][1])
+    reached = sum(goal.reached(value) for goal, value in judged.values())
+    mean = cells.geometric_mean([value for _, value in judged.values()])
+    found = f"{judged[worst][1]:.2f}" if len(judged) == 1 else (
+        f"mean {mean:.2f}, worst {judged[worst][1]:.2f} ({label(worst)}, "
+        f"{size_text(worst.size)}), {reached} of {len(judged)} reached")
+    verdict = "reached" if reached == len(judged) else "not reached"
+    return row(line.number, line.title, goal.text, verdict, found)
+
+
+def row(number: int, title: str, goal: str, verdict: str, found: str) -> str:
+    return f"{number or '':>2}  {title:<26} {goal:<24} {verdict:<12} {found}"
+
+
+def mean_of_cells(measurements: Measurements) -> str:
+    ratios = list(cell_ratios(measurements).values())
+    if not ratios:
+        return ""
+    mean = cells.geometric_mean(ratios)
+    return row(6, "collectives, all cells", f"≤ {cells.MEAN_LIMIT}",
+               "reached" if mean <= cells.MEAN_LIMIT else "not reached",
+               f"geometric mean {mean:.2f} of {len(ratios)} cells")
+
+
+def speed(size: int, microseconds) -> str:
+    return f"{size / microseconds * 1e-3:.1f}" if microseconds else "-"
+
+
+def reachable(measurements: Measurements, benchmark: str, size: int):
+    """The shortest time that the machine allows for a message of this benchmark, or None."""
+    times = [measurements.limit(way, size) for way, _ in WAYS[benchmark]]
+    return min((time * often for time, (_, often) in zip(times, WAYS[benchmark]) if time),
+               default=None)
+
+
+def fraction_text(measurements: Measurements, benchmark: str, size: int) -> str:
+    key = Key(benchmark, "", 2, size, None, "")
+    mine, limit = measurements.best(key, goals.SUBJECT), reachable(measurements, benchmark, size)
+    if not mine or not limit:
+        return "-"
+    return f"{speed(size, mine)} of {speed(size, limit)}: {limit / mine:.2f}"
+
+
+def print_limits(measurements: Measurements) -> None:
+    if not any(measurements.limits.values()):
+        return
+    print("\nWhat this machine can do, in GB/s (see bench/programs/limits.c), "
+          "and what Combray reaches of what a library can\n")
+    print(f"{'size':>8}" + "".join(way.rjust(16) for way in SHOWN_WAYS)
+          + "".join(benchmark.rjust(22) for benchmark in WAYS))
+    for size in LIMIT_SIZES:
+        print(f"{size_text(size):>8}"
+              + "".join(speed(size, measurements.limit(way, size)).rjust(16)
+                        for way in SHOWN_WAYS)
+              + "".join(fraction_text(measurements, benchmark, size).rjust(22)
+                        for benchmark in WAYS))
+
+
+def print_phases(measurements: Measurements) -> None:
+    for title, phase in measurements.phases():
+        texts = [text for text in (*(text_of(line, phase) for line in LINES),
+                                   mean_of_cells(phase)) if text]
+        if not texts:
+            continue
+        print_limits(phase)
+        print(f"\nGoals on one machine, {title}\n")
+        for text in sorted(texts, key=lambda text: text[:2].strip() or "9"):
+            print(text)
