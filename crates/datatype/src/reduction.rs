@@ -97,39 +97,7 @@ pub fn combine(operator: Operator, element: Predefined, from: &Buffer, into: &Bu
     let Some(kernel) = kernel(operator, element) else {
         panic!("{}", undefined(operator, element));
     };
-    let length = from.len().min(into.len());
-    if length <= SMALL_PIECE_BYTES {
-        combine_by_pieces::<SMALL_PIECE_BYTES>(kernel, element, from, into, length);
-    } else {
-        combine_by_pieces::<PIECE_BYTES>(kernel, element, from, into, length);
-    }
-}
-
-/// Pieces of both operands are combined on the stack. Two pieces stay in the nearest cache.
-const PIECE_BYTES: usize = 4096;
-
-/// A few elements need not pay for the clearing of a large piece.
-const SMALL_PIECE_BYTES: usize = 64;
-
-fn combine_by_pieces<const BYTES: usize>(
-    kernel: Kernel,
-    element: Predefined,
-    from: &Buffer,
-    into: &Buffer,
-    length: usize,
-) {
-    let whole_elements = BYTES - BYTES % element.size();
-    let (mut incoming, mut inout) = ([0; BYTES], [0; BYTES]);
-    let mut done = 0;
-    while done < length {
-        let piece = whole_elements.min(length - done);
-        let (incoming, inout) = (&mut incoming[..piece], &mut inout[..piece]);
-        from.read(done, incoming);
-        into.read(done, inout);
-        kernel(incoming, inout);
-        into.write(done, inout);
-        done += piece;
-    }
+    into.combine_with(from, element.size(), kernel);
 }
 
 #[cold]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datatype::{Datatype, Form, Predefined};
+use datatype::{Datatype, Form, Predefined, reduction};
 use memory::{Buffer, Scratch, Segment};
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ mod oracle;
 #[path = "type_maps/specs.rs"]
 mod specs;
 
-use oracle::TypeMap;
+use oracle::{Spec, TypeMap};
 use specs::spec;
 
 /// Memory around an origin that holds `count` elements, filled with a pattern.
@@ -54,6 +54,18 @@ impl Field {
             }
         }
     }
+}
+
+/// Blocks that are long enough to be copied one by one.
+fn large_blocks() -> impl Strategy<Value = Spec> {
+    prop::collection::vec((1..300_i64, 0..20_i64), 1..5).prop_map(|blocks| {
+        let mut at = 0;
+        let placed = blocks.into_iter().map(|(length, gap)| {
+            at += 16 * length + gap;
+            (length, at - 16 * length)
+        });
+        Spec::Hindexed(placed.collect(), Box::new(Spec::Named(Predefined::Real16)))
+    })
 }
 
 /// The borders that `cuts` make in `length` bytes.
@@ -119,6 +131,37 @@ proptest! {
         if distinct.len() == bytes.len() {
             prop_assert_eq!(target.content(), wanted, "also the gaps");
         }
+    }
+
+    #[test]
+    fn any_layout_is_copied_to_any_other(
+        from in prop_oneof![spec(), large_blocks()],
+        to in prop_oneof![spec(), large_blocks()],
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 3),
+    ) {
+        let (from, to) = ((from.build(Form::Int), from.type_map()), (to.build(Form::Int), to.type_map()));
+        let (read, written) = (from.1.bytes(2), to.1.bytes(2));
+        let mut distinct = written.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        prop_assume!(distinct.len() == written.len());
+        let (source, target) = (Field::around(&read, 7), Field::around(&written, 99));
+        let (buffer, into) = (source.buffer(&from.0, 2), target.buffer(&to.0, 2));
+        let length = cuts[0].index(read.len().min(written.len()) + 1);
+        let (start, at) = (cuts[1].index(read.len() - length + 1), cuts[2].index(written.len() - length + 1));
+        let (given, mut wanted) = (source.content(), target.content());
+        for (one, other) in read[start..][..length].iter().zip(&written[at..]) {
+            wanted[(other + target.origin) as usize] = given[(one + source.origin) as usize];
+        }
+        buffer.copy_range(start, &into, at, length);
+        prop_assert_eq!(target.content(), &wanted[..], "also the gaps");
+        // What both hold is combined: here each byte with its twin.
+        let mut after = wanted.clone();
+        for (one, other) in read.iter().zip(&written) {
+            after[(other + target.origin) as usize] ^= given[(one + source.origin) as usize];
+        }
+        reduction::combine(reduction::Operator::BitwiseXor, Predefined::Byte, &buffer, &into);
+        prop_assert_eq!(target.content(), after);
     }
 
     #[test]

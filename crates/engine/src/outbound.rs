@@ -470,6 +470,10 @@ impl Engine {
     /// better than sending it.
     fn expose(&mut self, index: u32) -> Option<RemoteMemory> {
         let request = &mut self.requests[index];
+        if request.gate == self.own {
+            // Copied from layout to layout when it is received.
+            return None;
+        }
         let segment_min = self.gates[request.gate.0 as usize].fetch_segment_bytes_min?;
         let (length, segments) = (request.buffer.len(), request.buffer.segment_count());
         if request.buffer.is_contiguous() || segments == 1 {

@@ -56,7 +56,7 @@ pub trait Layout: Send + Sync + fmt::Debug {
 /// run of the program's own memory, is kept small: requests hold a buffer each.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    memory: Memory,
+    pub(crate) memory: Memory,
     rare: Option<Box<Rare>>,
 }
 
@@ -282,39 +282,7 @@ impl Buffer {
             }
         }
     }
-
-    /// Copies all data to `to`, which may be laid out otherwise, and returns how many bytes were
-    /// copied: the shorter of the two lengths.
-    pub fn copy_to(&self, to: &Buffer) -> usize {
-        let length = self.len().min(to.len());
-        self.copy_range(0, to, 0, length);
-        length
-    }
-
-    /// Copies the packed bytes `from .. from + length` to `at .. at + length` of `to`, which may be
-    /// laid out otherwise.
-    ///
-    /// # Panics
-    /// If one of the two has fewer bytes.
-    pub fn copy_range(&self, from: usize, to: &Buffer, at: usize, length: usize) {
-        match (self.shape(), to.shape()) {
-            (None, None) => self.memory.copy_to(from as isize, &to.memory, at as isize, length),
-            _ => {
-                let mut piece = [0; COPY_PIECE_BYTES];
-                let mut done = 0;
-                while done < length {
-                    let part = &mut piece[..COPY_PIECE_BYTES.min(length - done)];
-                    self.read(from + done, part);
-                    to.write(at + done, part);
-                    done += part.len();
-                }
-            }
-        }
-    }
 }
-
-/// Copies between two layouts go through a piece of the stack of this size, in bytes.
-const COPY_PIECE_BYTES: usize = 4096;
 
 #[cfg(test)]
 mod tests {

@@ -76,6 +76,11 @@ impl Memory {
         self.base.wrapping_offset(displacement) as usize
     }
 
+    /// The addresses from the lowest byte up to one past the highest.
+    pub(crate) fn reach(&self) -> (usize, usize) {
+        (self.address(self.low), self.address(self.high))
+    }
+
     /// Copies `out.len()` bytes from `displacement`.
     #[inline]
     pub fn read(&self, displacement: isize, out: &mut [u8]) {

@@ -8,6 +8,7 @@
 //! This crate does no I/O (it lends the memory, as slices, to who does), and knows neither datatypes
 //! nor messages.
 
+mod between;
 mod buffer;
 mod copy;
 mod scratch;

@@ -82,7 +82,7 @@ impl Buffer {
         read(&mut lent)
     }
 
-    fn check_range(&self, offset: usize, length: usize) {
+    pub(crate) fn check_range(&self, offset: usize, length: usize) {
         let end = offset.checked_add(length);
         assert!(end.is_some_and(|end| end <= self.len()), "the bytes are in the buffer");
     }

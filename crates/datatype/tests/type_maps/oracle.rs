@@ -236,9 +236,10 @@ impl TypeMap {
     /// The displacement of every byte of `count` elements, in packed order.
     pub fn bytes(&self, count: usize) -> Vec<i64> {
         let mut bytes = Vec::new();
+        let extent = self.extent();
         for i in 0..count as i64 {
             for (named, at) in self.basic() {
-                let at = at + i * self.extent();
+                let at = at + i * extent;
                 bytes.extend(at..at + named.size() as i64);
             }
         }

@@ -1,0 +1,150 @@
+//! From one buffer to another: copying, and combining what both hold.
+
+use std::slice;
+
+use crate::buffer::Buffer;
+
+/// Bytes that go through the stack at once where they cannot go directly: they stay in the nearest
+/// cache.
+const PIECE_BYTES: usize = 4096;
+
+/// A few bytes need not pay for the clearing of a large piece.
+const SMALL_PIECE_BYTES: usize = 64;
+
+/// From so many bytes per run on, on average, it is cheaper to go to the other layout run by run
+/// than through a piece of the stack.
+const DIRECT_RUN_BYTES_MIN: usize = 2048;
+
+impl Buffer {
+    /// Copies all data to `to`, which may be laid out otherwise, and returns how many bytes were
+    /// copied: the shorter of the two lengths.
+    pub fn copy_to(&self, to: &Buffer) -> usize {
+        let length = self.len().min(to.len());
+        self.copy_range(0, to, 0, length);
+        length
+    }
+
+    /// Copies the packed bytes `from .. from + length` to `at .. at + length` of `to`, which may be
+    /// laid out otherwise.
+    ///
+    /// # Panics
+    /// If one of the two has fewer bytes.
+    pub fn copy_range(&self, from: usize, to: &Buffer, at: usize, length: usize) {
+        self.check_range(from, length);
+        to.check_range(at, length);
+        if self.is_contiguous() && to.is_contiguous() {
+            return self.memory.copy_to(from as isize, &to.memory, at as isize, length);
+        }
+        let (reads, writes) = (self.average_run_bytes(), to.average_run_bytes());
+        if reads.max(writes) < DIRECT_RUN_BYTES_MIN || !self.is_apart_from(to) {
+            return self.copy_by_pieces(from, to, at, length);
+        }
+        let mut done = 0;
+        if reads >= writes {
+            self.runs(from, length, &mut |address, length| {
+                // SAFETY:
+                // - Whoever made the buffer vouched that these bytes are readable, and that nobody
+                //   else writes them; the run lies in it, as the range was checked.
+                // - `to` is written meanwhile, which lies apart from this buffer.
+                let run = unsafe {
+                    slice::from_raw_parts(std::ptr::with_exposed_provenance(address), length)
+                };
+                to.write(at + done, run);
+                done += length;
+                true
+            });
+        } else {
+            to.runs(at, length, &mut |address, length| {
+                // SAFETY: as above, with the sides exchanged; nobody else touches what is written.
+                let run = unsafe {
+                    slice::from_raw_parts_mut(
+                        std::ptr::with_exposed_provenance_mut(address),
+                        length,
+                    )
+                };
+                self.read(from + done, run);
+                done += length;
+                true
+            });
+        }
+    }
+
+    fn copy_by_pieces(&self, from: usize, to: &Buffer, at: usize, length: usize) {
+        let mut piece = [0; PIECE_BYTES];
+        let mut done = 0;
+        while done < length {
+            let part = &mut piece[..PIECE_BYTES.min(length - done)];
+            self.read(from + done, part);
+            to.write(at + done, part);
+            done += part.len();
+        }
+    }
+
+    /// Calls `combine` with the data of `from` and with that of this buffer, from which it makes the
+    /// new data of this buffer: as many bytes as the shorter of the two has, all at once or in
+    /// pieces that are multiples of `grain` bytes.
+    ///
+    /// # Panics
+    /// If `grain` is 0 or does not fit in a piece.
+    pub fn combine_with(
+        &self,
+        from: &Buffer,
+        grain: usize,
+        mut combine: impl FnMut(&[u8], &mut [u8]),
+    ) {
+        let length = self.len().min(from.len());
+        if length == 0 {
+            return;
+        }
+        if self.is_contiguous() && from.is_contiguous() && self.is_apart_from(from) {
+            let (from, into) = (from.base_address(), self.base_address());
+            // SAFETY:
+            // - Whoever made the buffers vouched that these bytes are readable, those of the second
+            //   writable, and that nobody else touches them as long as the buffers are used.
+            // - The two do not overlap, as was just seen.
+            let (from, into) = unsafe {
+                (
+                    slice::from_raw_parts(std::ptr::with_exposed_provenance(from), length),
+                    slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(into), length),
+                )
+            };
+            combine(from, into);
+        } else if length <= SMALL_PIECE_BYTES {
+            self.combine_by_pieces::<SMALL_PIECE_BYTES>(from, grain, length, combine);
+        } else {
+            self.combine_by_pieces::<PIECE_BYTES>(from, grain, length, combine);
+        }
+    }
+
+    fn combine_by_pieces<const BYTES: usize>(
+        &self,
+        from: &Buffer,
+        grain: usize,
+        length: usize,
+        mut combine: impl FnMut(&[u8], &mut [u8]),
+    ) {
+        let whole = BYTES - BYTES % grain;
+        assert!(whole > 0, "{grain} bytes do not fit in a piece of {BYTES}");
+        let (mut given, mut changed) = ([0; BYTES], [0; BYTES]);
+        let mut done = 0;
+        while done < length {
+            let piece = whole.min(length - done);
+            let (given, changed) = (&mut given[..piece], &mut changed[..piece]);
+            from.read(done, given);
+            self.read(done, changed);
+            combine(given, changed);
+            self.write(done, changed);
+            done += piece;
+        }
+    }
+
+    fn average_run_bytes(&self) -> usize {
+        if self.is_contiguous() { usize::MAX } else { self.len() / self.segment_count().max(1) }
+    }
+
+    /// Whether the two have no memory in common, also not in their gaps.
+    fn is_apart_from(&self, other: &Buffer) -> bool {
+        let ((low, high), (other_low, other_high)) = (self.memory.reach(), other.memory.reach());
+        high <= other_low || other_high <= low
+    }
+}
