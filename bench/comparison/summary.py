@@ -7,12 +7,10 @@ from . import cells, goals
 from .running import LIMIT_SIZES, Key, Measurements
 from .table import cell_ratios, label, size_text
 
-# The ways (see limits.c) by which a library can move a message whose memory is the program's
-# own, and how often its time counts: of two messages in opposite directions, one waits for the
-# other where both cores are busy with each.
-WAYS = {"pingpong": (("fetch", 1), ("fetched halves", 1), ("ring", 1)),
-        "pingping": (("each fetching", 1), ("ring", 2))}
-SHOWN_WAYS = ("copy", "halves", "fetch", "fetched halves", "ring", "each fetching")
+# The ways (see limits.c) by which a library can move messages whose memory is the program's own.
+WAYS = {"pingpong": ("fetch", "fetched halves", "ring"),
+        "pingping": ("each fetching", "two rings")}
+SHOWN_WAYS = ("copy", "halves", "fetch", "fetched halves", "ring", "each fetching", "two rings")
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,8 @@ def speed(size: int, microseconds) -> str:
 
 def reachable(measurements: Measurements, benchmark: str, size: int):
     """The shortest time that the machine allows for a message of this benchmark, or None."""
-    times = [measurements.limit(way, size) for way, _ in WAYS[benchmark]]
-    return min((time * often for time, (_, often) in zip(times, WAYS[benchmark]) if time),
-               default=None)
+    times = [measurements.limit(way, size) for way in WAYS[benchmark]]
+    return min(filter(None, times), default=None)
 
 
 def fraction_text(measurements: Measurements, benchmark: str, size: int) -> str:

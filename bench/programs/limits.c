@@ -25,9 +25,9 @@
 enum { BATCHES = 25, PIECE = 32 * 1024, PIECES = 32 };
 static const double BATCH_SECONDS = 5e-4;
 
-enum way { COPY, FETCH, HALVES, FETCHED_HALVES, RING, EACH_FETCHING, WAYS };
+enum way { COPY, FETCH, HALVES, FETCHED_HALVES, RING, EACH_FETCHING, TWO_RINGS, WAYS };
 static const char *const names[WAYS] = {"copy", "fetch", "halves", "fetched halves", "ring",
-                                        "each fetching"};
+                                        "each fetching", "two rings"};
 
 /* Shared by both processes. A lap is one message; each says the last one it began or ended. */
 struct course {
@@ -90,24 +90,36 @@ static void copy(struct side *side, int from, size_t first, size_t bytes)
     memcpy(side->received[1 - from] + first, side->sent[from] + first, bytes);
 }
 
-/* A message of `from` through the ring: that side fills it, the other empties it. */
-static void pass(struct side *side, int from, size_t bytes)
+/* A piece of a message of `from` through its ring: that side fills it, the other empties it. */
+static void pass_piece(struct side *side, int from, size_t first, size_t bytes)
 {
     atomic_long *filled = &side->course->rings[from].filled;
     atomic_long *emptied = &side->course->rings[from].emptied;
+    size_t length = bytes - first < PIECE ? bytes - first : PIECE;
+    long piece = side->pieces[from]++;
+    char *place = side->ring[from] + (size_t)(piece % PIECES) * PIECE;
+    if (side->number == from) {
+        await(emptied, piece - PIECES + 1);
+        memcpy(place, side->sent[from] + first, length);
+        atomic_store_explicit(filled, piece + 1, memory_order_release);
+    } else {
+        await(filled, piece + 1);
+        memcpy(side->received[1 - from] + first, place, length);
+        atomic_store_explicit(emptied, piece + 1, memory_order_release);
+    }
+}
+
+static void pass(struct side *side, int from, size_t bytes)
+{
+    for (size_t first = 0; first < bytes; first += PIECE)
+        pass_piece(side, from, first, bytes);
+}
+
+static void pass_both(struct side *side, size_t bytes)
+{
     for (size_t first = 0; first < bytes; first += PIECE) {
-        size_t length = bytes - first < PIECE ? bytes - first : PIECE;
-        long piece = side->pieces[from]++;
-        char *place = side->ring[from] + (size_t)(piece % PIECES) * PIECE;
-        if (side->number == from) {
-            await(emptied, piece - PIECES + 1);
-            memcpy(place, side->sent[from] + first, length);
-            atomic_store_explicit(filled, piece + 1, memory_order_release);
-        } else {
-            await(filled, piece + 1);
-            memcpy(side->received[1 - from] + first, place, length);
-            atomic_store_explicit(emptied, piece + 1, memory_order_release);
-        }
+        pass_piece(side, side->number, first, bytes);
+        pass_piece(side, 1 - side->number, first, bytes);
     }
 }
 
@@ -122,6 +134,7 @@ static void work(struct side *side, enum way way, size_t bytes, long lap)
     case HALVES: copy(side, from, side->number == 0 ? 0 : half, half); break;
     case FETCHED_HALVES: fetch(side, from, side->number == 0 ? 0 : half, half); break;
     case RING: pass(side, from, bytes); break;
+    case TWO_RINGS: pass_both(side, bytes); break;
     default: fetch(side, 1 - side->number, 0, bytes); break;
     }
 }
@@ -131,10 +144,10 @@ static bool is_alone(enum way way)
     return way == COPY || way == FETCH;
 }
 
-/* Whether both sides have to begin and end each message together; a ring sees to that itself. */
+/* Whether both sides have to begin and end each message together; rings see to that themselves. */
 static bool is_joint(enum way way)
 {
-    return !is_alone(way) && way != RING;
+    return !is_alone(way) && way != RING && way != TWO_RINGS;
 }
 
 static void lead(struct side *side, enum way way, size_t bytes, long lap)
