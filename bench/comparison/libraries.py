@@ -9,6 +9,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = REPOSITORY / "bench" / "programs"
 PEERS_FOLDER = REPOSITORY / "build" / "peers"
+EXAMPLES = REPOSITORY / "examples"
 PROGRAMS_FOLDER = REPOSITORY / "build" / "bench"
 
 # Settings of other people's shells must not reach one library and not another.
@@ -37,9 +38,9 @@ class Library:
     remote_launch: tuple = ()
     remote_environment: dict = field(default_factory=dict)
 
-    @property
-    def program(self) -> Path:
-        return PROGRAMS_FOLDER / f"combray-bench-{self.name.partition('/')[0]}"
+    def program(self, name: str = "combray-bench") -> Path:
+        """The benchmark, or an application, compiled with this library."""
+        return PROGRAMS_FOLDER / f"{name}-{self.name.partition('/')[0]}"
 
     def environ(self) -> dict:
         """The environment for compiling, free of other libraries' settings."""
@@ -139,12 +140,17 @@ def install(library: Library) -> None:
     stamp.write_text(wanted)
 
 
-def compile_program(library: Library) -> None:
+def compile_programs(library: Library, applications: tuple) -> None:
     mpicc = library.prefix / "bin" / "mpicc"
     if not mpicc.exists():
         raise LibraryError(f"there is no {mpicc}")
     PROGRAMS_FOLDER.mkdir(parents=True, exist_ok=True)
-    say(f"compiling combray-bench with {library.title}")
+    say(f"compiling the programs with {library.title}")
     # Always anew: the library behind the wrapper may have changed.
-    run_quietly(["make", "-B", "-C", PROGRAMS, f"MPICC={mpicc}", f"OUT={library.program}"],
+    run_quietly(["make", "-B", "-C", PROGRAMS, f"MPICC={mpicc}", f"OUT={library.program()}"],
                 {**library.environ(), **library.environment})
+    for name in applications:
+        run_quietly([mpicc, "-std=c11", "-O2", EXAMPLES / f"{name}.c",
+                     *(PROGRAMS / source for source in ("pinned_init.c", "pinning.c")), "-o",
+                     library.program(name), "-lm"],
+                    {**library.environ(), **library.environment})

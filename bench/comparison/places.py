@@ -32,9 +32,10 @@ class OneMachine:
 
     close = reset = open
 
-    def command(self, library: Library, processes: int, arguments: list) -> list:
+    def command(self, library: Library, processes: int, arguments: list,
+                program: str = "combray-bench") -> list:
         return [str(library.prefix / library.launch[0]), *library.launch[1:], "-n", str(processes),
-                str(library.program), *arguments]
+                str(library.program(program)), *arguments]
 
     def environ(self, library: Library) -> dict:
         return {**library.environ(), **library.environment}
@@ -101,7 +102,7 @@ class Cluster:
                  "rails": ",".join(self.rails)}
         launch = [word.format(**known) for word in library.remote_launch]
         return [str(BOX), "on", hosts[0], str(library.prefix / launch[0]), *launch[1:],
-                "-n", str(processes), str(library.program), *arguments]
+                "-n", str(processes), str(library.program()), *arguments]
 
     def environ(self, library: Library) -> dict:
         return {**library.environ(), **library.remote_environment, **self._box_environ()}

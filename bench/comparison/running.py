@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -15,6 +16,9 @@ from .libraries import Library, LibraryError, say
 from .places import ONE_MACHINE, Cluster, OneMachine, PlaceError
 
 MARK = "COMBRAY_COMPARE_MARK"
+
+# What an application prints of each repetition.
+TIMES = re.compile(r"communication ([\d.]+) ms, computation ([\d.]+) ms")
 
 # Cores count as near while a cache line crosses within this multiple of the shortest time.
 NEAR_FACTOR = 1.5
@@ -30,6 +34,7 @@ class Part:
     options: tuple = ()
     place: OneMachine | Cluster = ONE_MACHINE
     variations: tuple = ()
+    application: str = ""  # a program of examples/ instead of the benchmark
 
     @property
     def title(self) -> str:
@@ -115,6 +120,21 @@ def parse(output: str) -> list:
     """The JSON lines of a run; launchers may put lines of their own between them."""
     return [json.loads(line) for line in output.splitlines()
             if line.startswith('{"record"') and line.endswith("}")]
+
+
+def parse_application(output: str, part: Part) -> list:
+    """The same records out of what an application of examples/ prints for people: its library in
+    the first line, and the times of each repetition in one."""
+    lines = output.splitlines()
+    found = [tuple(map(float, match.groups())) for match in map(TIMES.fullmatch, lines) if match]
+    if not found or not lines[-1].endswith("are right"):
+        return []
+    records = [{"record": "header", "library": lines[0].partition(" processes, ")[2]}]
+    for variant, times in zip(("communication", "computation"), zip(*found)):
+        records.append({"record": "result", "benchmark": part.benchmarks[0], "variant": variant,
+                        "processes": part.processes, "bytes": 0, "min_us": min(times) * 1e3,
+                        "median_us": statistics.median(times) * 1e3})
+    return records
 
 
 def check_header(library: Library, records: list) -> str:
@@ -251,21 +271,27 @@ class Measurements:
         return statistics.median(ratios) if ratios else None
 
 
+def command_of(library: Library, part: Part, wants_transport: bool) -> list:
+    if part.application:
+        return part.place.command(library, part.processes, list(part.options), part.application)
+    transport = ["--transport"] if wants_transport else []
+    return part.place.command(library, part.processes,
+                              [*transport, "--json", part.place.pinning, *part.options,
+                               *part.benchmarks])
+
+
 def measure_once(measurements: Measurements, library: Library, part: Part, cores: list,
                  seconds: float) -> None:
     place = part.place
-    wants_transport = part.processes == 2 and \
+    wants_transport = part.processes == 2 and not part.application and \
         (library.name, place.name) not in measurements.transports
-    arguments = ["--json", place.pinning, *part.options, *part.benchmarks]
-    if wants_transport:
-        arguments.insert(0, "--transport")
     before = machine.crossing_nanoseconds(cores) if place.feels_cores else None
     output, failure = run_marked(place.environ(library),
-                                 place.command(library, part.processes, arguments), seconds)
+                                 command_of(library, part, wants_transport), seconds)
     after = machine.crossing_nanoseconds(cores) if place.feels_cores else None
     if failure:
         place.reset()
-    records = parse(output)
+    records = parse_application(output, part) if part.application else parse(output)
     if failure and not records:
         raise LibraryError(failure)
     measurements.versions[library.name] = check_header(library, records)

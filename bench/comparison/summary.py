@@ -35,6 +35,7 @@ LINES = (
     Line(4, "indexed type", lambda key: key.benchmark == "indexed"),
     Line(4, "vectors", lambda key: key.benchmark == "vector"),
     Line(6, "collectives, each cell", cells.is_cell),
+    Line(7, "communication of examples", lambda key: key.benchmark in goals.APPLICATIONS),
     Line(0, "message to oneself", lambda key: key.benchmark == "self"),
 )
 
@@ -53,8 +54,9 @@ def text_of(line: Line, measurements: Measurements) -> str:
     reached = sum(goal.reached(value) for goal, value in judged.values())
     mean = cells.geometric_mean([value for _, value in judged.values()])
     found = f"{judged[worst][1]:.2f}" if len(judged) == 1 else (
-        f"mean {mean:.2f}, worst {judged[worst][1]:.2f} ({label(worst)}, "
-        f"{size_text(worst.size)}), {reached} of {len(judged)} reached")
+        f"mean {mean:.2f}, worst {judged[worst][1]:.2f} ({label(worst)}"
+        f"{', ' + size_text(worst.size) if worst.size else ''}), "
+        f"{reached} of {len(judged)} reached")
     verdict = "reached" if reached == len(judged) else "not reached"
     return row(line.number, line.title, goal.text, verdict, found)
 

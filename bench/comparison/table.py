@@ -44,6 +44,8 @@ def figure(measurements: Measurements, key: Key, name: str) -> str:
         return f"{key.size / best * 1e-3:.3g} ({key.size / median * 1e-3:.3g}) GB/s"
     if measurements.ratio_to_twin(key, name) is not None:
         return f"{best:.1f} µs, {measurements.ratio_to_twin(key, name):.2f} of twin"
+    if key.benchmark in goals.APPLICATIONS:
+        return f"{best * 1e-3:.2f} ({median * 1e-3:.2f}) ms"
     digits = 3 if best < 100 else 1
     return f"{best:.{digits}f} ({median:.{digits}f}) µs"
 
@@ -59,7 +61,7 @@ def rows(measurements: Measurements, libraries: list, keys: list) -> list:
     body = []
     for key in keys:
         goal = goals.goal_of(key)
-        body.append([label(key), size_text(key.size),
+        body.append([label(key), size_text(key.size) if key.size else "-",
                      *(figure(measurements, key, library.name) for library in libraries),
                      ratio_text(measurements, key), goal.text if goal else "",
                      goals.verdict(measurements, key)])

@@ -1,4 +1,4 @@
-"""The programs of examples/ that use combray.h, on several hosts."""
+"""Programs of examples/, on several hosts."""
 
 import importlib.util
 import pathlib
