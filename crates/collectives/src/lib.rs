@@ -18,6 +18,7 @@ pub mod allreduce;
 pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
+pub mod board;
 mod costs;
 mod estimate;
 mod fold;

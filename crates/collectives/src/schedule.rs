@@ -20,6 +20,8 @@ pub struct Schedule {
     /// Where each round ends in the two lists.
     ends: Vec<RoundEnd>,
     scratch_blocks: usize,
+    slot_blocks: usize,
+    uses_board: bool,
 }
 
 /// One round of a schedule, borrowed from it.
@@ -31,7 +33,10 @@ pub struct Round<'schedule> {
     pub local: &'schedule [Local],
 }
 
-/// One message. A transfer of zero blocks is a message without data: it is sent all the same.
+/// What a member does towards the others: a message, or a step on the board.
+///
+/// A message of zero blocks has no data: it is sent all the same. A round posts its messages first,
+/// then raises, then looks whether the others have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// Send the blocks at `from` to the process with rank `peer`.
@@ -47,6 +52,21 @@ pub enum Transfer {
         peer: u32,
         /// Where the data goes.
         into: Place,
+    },
+    /// On the board: all that the rounds before have written into the own slot is ready for the
+    /// others.
+    Raise {
+        /// Counted from 1 in each operation, one by one.
+        stage: u16,
+    },
+    /// On the board: wait until a member has raised `stage`, so that its slot can be read.
+    Await {
+        /// Rank of the member in the communicator.
+        peer: u32,
+        /// What it must have raised at least.
+        stage: u16,
+        /// How many blocks it has written for that stage; none where that is for it to say.
+        count: Option<usize>,
     },
 }
 
@@ -109,6 +129,11 @@ pub enum Area {
     /// reduction one element with its extent; in `alltoallv` scratch block `i` has the packed
     /// size of block `i` of the receive buffer.
     Scratch,
+    /// The slot of the member with this rank on the board: packed blocks, undefined at the
+    /// beginning. The own slot is written by local steps, and read by them. The slot of another
+    /// member is only read, after [`Transfer::Await`]. No local step reads and writes slots at
+    /// once, and none reduces into a slot.
+    Slot(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +169,27 @@ impl Schedule {
     /// How many blocks of scratch memory an execution needs.
     pub fn scratch_blocks(&self) -> usize {
         self.scratch_blocks
+    }
+
+    /// How many blocks of a slot are named at most.
+    pub fn slot_blocks(&self) -> usize {
+        self.slot_blocks
+    }
+
+    /// Whether there are steps on the board.
+    #[inline]
+    pub fn uses_board(&self) -> bool {
+        self.uses_board
+    }
+
+    pub(crate) fn raise(&mut self, stage: u16) {
+        self.uses_board = true;
+        self.transfers.push(Transfer::Raise { stage });
+    }
+
+    pub(crate) fn wait(&mut self, peer: u32, stage: u16, count: Option<usize>) {
+        self.uses_board = true;
+        self.transfers.push(Transfer::Await { peer, stage, count });
     }
 
     pub(crate) fn send(&mut self, peer: u32, from: Place) {
@@ -185,6 +231,9 @@ impl Schedule {
                 match *transfer {
                     Transfer::Send { peer, from } => self.send(first_peer + peer, from),
                     Transfer::Receive { peer, into } => self.receive(first_peer + peer, into),
+                    Transfer::Raise { .. } | Transfer::Await { .. } => {
+                        unreachable!("a board has the members that it has")
+                    }
                 }
             }
             self.local.extend_from_slice(round.local);
@@ -193,10 +242,14 @@ impl Schedule {
         self.scratch_blocks = self.scratch_blocks.max(other.scratch_blocks);
     }
 
-    /// Keeps the count of scratch blocks: one past the highest that is named.
+    /// Keeps the counts of scratch blocks and of blocks in slots: one past the highest that is
+    /// named.
     fn note(&mut self, place: Place) {
-        if place.area == Area::Scratch {
-            self.scratch_blocks = self.scratch_blocks.max(place.first + place.count);
+        let end = place.first + place.count;
+        match place.area {
+            Area::Scratch => self.scratch_blocks = self.scratch_blocks.max(end),
+            Area::Slot(_) => self.slot_blocks = self.slot_blocks.max(end),
+            Area::Send | Area::Receive => {}
         }
     }
 }

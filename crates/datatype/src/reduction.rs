@@ -100,6 +100,24 @@ pub fn combine(operator: Operator, element: Predefined, from: &Buffer, into: &Bu
     into.combine_with(from, element.size(), kernel);
 }
 
+/// The elements of `into` from packed offset `offset` on become `from operator into`, for as many as
+/// `from` has.
+///
+/// # Panics
+/// If [`supports`] says no, or `into` has fewer.
+pub fn combine_bytes(
+    operator: Operator,
+    element: Predefined,
+    from: &[u8],
+    into: &Buffer,
+    offset: usize,
+) {
+    let Some(kernel) = kernel(operator, element) else {
+        panic!("{}", undefined(operator, element));
+    };
+    into.combine_bytes(offset, from, element.size(), kernel);
+}
+
 #[cold]
 fn undefined(operator: Operator, element: Predefined) -> Error {
     let (operator, element) = (operator.name(), element.name());

@@ -8,6 +8,7 @@
 //! cannot shrink under its users, and its size does not depend on /dev/shm. Peers open it through
 //! /proc, which the kernel allows to the same user only, at the place that the card tells.
 
+mod board;
 mod card;
 mod ending;
 mod fetch;
@@ -15,6 +16,8 @@ mod segment;
 mod shared_memory;
 mod shm;
 
+pub use board::{Board, Lane, SLOT_BYTES, Turn};
 pub use card::{Card, host, name_node};
+pub use segment::Bell;
 pub use shared_memory::{Invitation, SharedMemory};
 pub use shm::{Lookup, Options, Shm};

@@ -1,10 +1,11 @@
 //! A process's shared segment: header and ring.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -234,9 +235,33 @@ impl Doorbell for DescriptorBell {
     }
 }
 
+/// The bell of a peer, to be rung by who has published something for it elsewhere than in its ring.
+#[derive(Clone)]
+pub struct Bell {
+    segment: Arc<Segment>,
+    fence_required: bool,
+}
+
+impl Bell {
+    /// Wakes the peer if it may be asleep.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        if self.fence_required {
+            fence(Ordering::SeqCst);
+        }
+        self.segment.ring_if_armed();
+    }
+}
+
+impl fmt::Debug for Bell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bell(of process {})", self.segment.pid)
+    }
+}
+
 /// A peer's segment.
 pub(crate) struct Peer {
-    pub segment: Segment,
+    pub segment: Arc<Segment>,
     pub producer: Producer,
     pub pid: i32,
     pub fence_required: bool,
@@ -257,7 +282,7 @@ impl Peer {
         }
         let mapping = Mapping::new(&file, SEGMENT_BYTES)
             .map_err(|cause| error(format!("its shared segment cannot be mapped: {cause}")))?;
-        let segment = Segment { mapping, pid: card.pid, pipe: OnceLock::new() };
+        let segment = Arc::new(Segment { mapping, pid: card.pid, pipe: OnceLock::new() });
         let header = segment.header();
         if header.magic != MAGIC || header.nonce != card.nonce {
             return Err(foreign());
@@ -269,5 +294,10 @@ impl Peer {
         let producer = unsafe { Producer::new(segment.ring_memory(), LINES, sender) };
         let (pid, nonce) = (card.pid, card.nonce);
         Ok(Self { segment, producer, pid, fence_required, probe_address, nonce })
+    }
+
+    /// The bell of this peer.
+    pub(crate) fn bell(&self) -> Bell {
+        Bell { segment: Arc::clone(&self.segment), fence_required: self.fence_required }
     }
 }

@@ -1,9 +1,10 @@
-//! Memory that several processes map, for windows of one-sided communication.
+//! Memory that several processes map, for windows of one-sided communication and for boards.
 
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -44,7 +45,7 @@ impl SharedMemory {
     /// There is not enough memory, or more than the address space has was asked for.
     pub fn create(words: usize, length: usize) -> io::Result<(Arc<Self>, Invitation)> {
         let bytes = bytes_of(words, length).ok_or(io::ErrorKind::OutOfMemory)?;
-        let file = create_memory_file(c"combray-window", bytes)?;
+        let file = create_memory_file(c"combray-shared", bytes)?;
         let mapping = Mapping::new(&file, bytes)?;
         let mut nonce = [0; NONCE_BYTES];
         io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut nonce)?;
@@ -61,7 +62,7 @@ impl SharedMemory {
     /// Why it cannot be opened, or that it is something else.
     pub fn open(card: &Card, words: usize, length: usize) -> Result<Arc<Self>, DriverError> {
         let error = |message: String| DriverError { message };
-        let foreign = || error(format!("{} is not the memory of a window", card.path()));
+        let foreign = || error(format!("{} is not the shared memory of this job", card.path()));
         let bytes = bytes_of(words, length).ok_or_else(foreign)?;
         let file = card.open()?;
         let there = file.metadata().map(|data| data.len()).unwrap_or(0);
@@ -69,7 +70,7 @@ impl SharedMemory {
             return Err(foreign());
         }
         let mapping = Mapping::new(&file, bytes)
-            .map_err(|cause| error(format!("the memory of a window cannot be mapped: {cause}")))?;
+            .map_err(|cause| error(format!("shared memory cannot be mapped: {cause}")))?;
         // SAFETY: the mapping is longer than the nonce, which never changes once the card is out.
         let nonce = unsafe { mapping.base().cast::<[u8; NONCE_BYTES]>().read() };
         if nonce != card.nonce {
@@ -93,6 +94,19 @@ impl SharedMemory {
         }
     }
 
+    /// How many bytes for buffers there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// The first of the bytes for buffers, at the beginning of a page.
+    #[inline]
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        // SAFETY: the words are inside the mapping, and these bytes follow them.
+        unsafe { self.mapping.base().add(data_offset(self.words)) }
+    }
+
     /// The bytes `offset .. offset + length` of those for buffers.
     ///
     /// # Panics
@@ -107,7 +121,7 @@ impl SharedMemory {
         // - Who may touch which bytes when is for the program to order, as for its own memory
         //   (MPI 5.0, section 12.7).
         unsafe {
-            let base = self.mapping.base().as_ptr().add(data_offset(self.words) + offset);
+            let base = self.base().as_ptr().add(offset);
             Buffer::owned(base, length, owner)
         }
     }
@@ -154,7 +168,7 @@ mod tests {
         let mut card = invitation.card.clone();
         card.nonce[3] ^= 1;
         let refused = SharedMemory::open(&card, 1, 100).unwrap_err();
-        assert!(refused.message.contains("not the memory of a window"), "{refused}");
+        assert!(refused.message.contains("not the shared memory"), "{refused}");
         assert!(SharedMemory::create(1, usize::MAX - 5).is_err());
         assert!(SharedMemory::create(1, 1 << 62).is_err());
     }

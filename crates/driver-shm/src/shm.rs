@@ -10,7 +10,7 @@ use driver::{Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
 
 use crate::card::Card;
 use crate::fetch;
-use crate::segment::{Own, Peer};
+use crate::segment::{Bell, Own, Peer};
 
 /// Finds the card of a peer, as its text.
 pub type Lookup = Box<dyn FnMut(GateId) -> Result<String, DriverError> + Send>;
@@ -167,6 +167,11 @@ impl Shm {
             packets += 1;
         }
         if self.fetches.is_empty() { packets > 0 } else { self.run_fetch(sink) }
+    }
+
+    /// The bell of a peer; none if it is not connected.
+    pub fn bell(&self, gate: GateId) -> Option<Bell> {
+        self.peers.get(gate.0 as usize)?.as_deref().map(Peer::bell)
     }
 
     /// Carries out the oldest fetch.

@@ -116,6 +116,42 @@ impl Buffer {
         }
     }
 
+    /// The same with data that does not lie in a buffer, and the packed bytes of this buffer from
+    /// `offset` on.
+    ///
+    /// # Panics
+    /// If they are fewer, or as [`Buffer::combine_with`] does.
+    #[inline]
+    pub fn combine_bytes(
+        &self,
+        offset: usize,
+        from: &[u8],
+        grain: usize,
+        mut combine: impl FnMut(&[u8], &mut [u8]),
+    ) {
+        assert!(offset <= self.len() && from.len() <= self.len() - offset);
+        let into = self.base_address().wrapping_add(offset);
+        let (given, end) = (from.as_ptr().addr(), from.as_ptr().addr() + from.len());
+        if self.is_contiguous() && (end <= into || into + from.len() <= given) {
+            // SAFETY:
+            // - Whoever made the buffer vouched that these bytes are readable and writable, and that
+            //   nobody else touches them as long as it is used.
+            // - `from` does not overlap them, as was just seen.
+            let into = unsafe {
+                slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(into), from.len())
+            };
+            return combine(from, into);
+        }
+        let whole = PIECE_BYTES - PIECE_BYTES % grain;
+        let mut changed = [0; PIECE_BYTES];
+        for (number, given) in from.chunks(whole).enumerate() {
+            let (changed, at) = (&mut changed[..given.len()], offset + number * whole);
+            self.read(at, changed);
+            combine(given, changed);
+            self.write(at, changed);
+        }
+    }
+
     fn combine_by_pieces<const BYTES: usize>(
         &self,
         from: &Buffer,

@@ -10,6 +10,7 @@
 //! `ProcAborted` tells that a process that takes part has ended.
 
 pub(crate) mod blocks;
+pub(crate) mod board;
 pub(crate) mod cache;
 mod channel;
 mod execution;
@@ -37,6 +38,7 @@ use crate::request::Request;
 use blocks::Blocks;
 use execution::Execution;
 
+pub use board::{beside_the_board, lacks_board};
 pub(crate) use channel::Link;
 pub use inter::{Root, beside_the_root};
 pub(crate) use inter::{across_packed, leaders_tell_all};

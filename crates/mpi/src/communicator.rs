@@ -15,10 +15,12 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
 use collectives::Situation;
+use driver_shm::Board;
 use engine::ContextSlot;
 
 use crate::attribute::Attributes;
 use crate::buffered::BufferPlace;
+use crate::collective::board::BoardPlace;
 use crate::collective::cache::CollectiveCache;
 use crate::error_handler::ErrorHandler;
 use crate::group::{Group, GroupComparison};
@@ -66,6 +68,7 @@ pub struct Communicator {
     /// Set by whoever makes the communicator, before anybody else sees it.
     surroundings: OnceCell<Rc<Surroundings>>,
     pub(crate) cache: CollectiveCache,
+    board: BoardPlace,
 }
 
 /// The other side of an intercommunicator (section 7.6 of the standard).
@@ -138,6 +141,7 @@ impl Communicator {
             attributes: parts.attributes,
             surroundings: OnceCell::new(),
             cache: CollectiveCache::default(),
+            board: BoardPlace::default(),
         })
     }
 
@@ -340,6 +344,24 @@ impl Communicator {
         open: impl FnOnce(ContextBlock, u32) -> NativeSpaces,
     ) -> &NativeSpaces {
         self.native.get_or_init(|| open(self.spaces().block, self.rank))
+    }
+
+    /// Where its board is, if it has one.
+    #[inline]
+    pub(crate) fn board_place(&self) -> &BoardPlace {
+        &self.board
+    }
+
+    /// Its board, for collective operations without messages.
+    #[inline]
+    pub(crate) fn board(&self) -> Option<&Board> {
+        self.board.get()
+    }
+
+    /// A number that is the same on all members where they have begun as many operations that are
+    /// not blocking.
+    pub(crate) fn begun(&self) -> u64 {
+        (self.next_nonblocking_tag.get() as u64) << 32 | self.next_persistent_tag.get() as u64
     }
 
     /// Whether its processes outnumber the cores that they may use.

@@ -9,7 +9,7 @@ use datatype::Datatype;
 use datatype::reduction::{self, Operator};
 use memory::{Buffer, Scratch};
 
-use crate::collective::blocks::{element_room, elements_in};
+use crate::collective::blocks::{Range, element_room, elements_in};
 
 /// How two elements become one.
 pub enum Operation {
@@ -68,6 +68,32 @@ impl Operation {
                 reduction::combine(*operator, predefined, from, into);
             }
             Operation::User { function, .. } => function(from, into, count),
+        }
+    }
+
+    /// The `count` elements from packed offset `offset` of `into` on become `from op into`; `part` is
+    /// the memory of these.
+    #[inline]
+    pub(crate) fn combine_bytes(
+        &self,
+        from: &[u8],
+        into: Range<'_>,
+        part: impl FnOnce() -> Buffer,
+        datatype: &Datatype,
+        count: usize,
+    ) {
+        match self {
+            Operation::Predefined(operator) => {
+                let predefined = datatype.predefined().expect("`check` let predefined types pass");
+                reduction::combine_bytes(*operator, predefined, from, into.buffer, into.offset);
+            }
+            Operation::User { function, .. } => {
+                // The function may ask for elements as the datatype lays them out.
+                let (bytes, origin) = element_room(datatype, count);
+                let left = elements_in(&Arc::new(Scratch::zeroed(bytes)), origin, datatype, count);
+                left.write(0, from);
+                function(&left, &part(), count);
+            }
         }
     }
 

@@ -50,6 +50,8 @@ pub struct Process {
     underway: RefCell<Vec<Rc<dyn Advance>>>,
     /// Windows that others may ask something of.
     windows: RefCell<Vec<Rc<Window>>>,
+    /// How many communicators have a board.
+    boards: Rc<Cell<u32>>,
     /// Where [`Process::elapsed_seconds`] begins.
     origin: Instant,
     /// What is set, read from the environment when it is first asked for.
@@ -119,6 +121,7 @@ impl Default for Process {
             buffer: Rc::default(),
             underway: RefCell::default(),
             windows: RefCell::default(),
+            boards: Rc::default(),
             origin: Instant::now(),
             configuration: parking_lot::Mutex::new(None),
             instruments: Instruments::default(),
@@ -272,6 +275,17 @@ impl Process {
         };
         let Guidance { costs, preferences } = started.guidance;
         Situation { layout, cores: started.cores, crowded, costs, preferences }
+    }
+
+    /// Whether all processes of a group are on this machine.
+    pub(crate) fn are_on_one_node(&self, group: &Group) -> bool {
+        let nodes = &self.started().nodes;
+        group.gates().all(|gate| nodes.get(gate.0 as usize) == Some(&self.node()))
+    }
+
+    /// How many communicators have a board.
+    pub(crate) fn boards(&self) -> &Rc<Cell<u32>> {
+        &self.boards
     }
 
     /// How messages to the process with a rank in `communicator` travel, for people.

@@ -59,6 +59,14 @@ pub const VARIABLES: &[Variable] = &[
         audience: Audience::User,
         changeable: true,
     },
+    Variable {
+        name: "COMBRAY_BOARDS",
+        values: &["auto", "never"],
+        help: "whether the processes of a communicator that are all on one machine share memory for \
+               collective operations without messages; the value of its rank 0 counts",
+        audience: Audience::Tuner,
+        changeable: true,
+    },
 ];
 
 /// The positions in [`VARIABLES`].
@@ -66,6 +74,7 @@ const INITIAL_ERRHANDLER: usize = 0;
 const SINGLE_COPY: usize = 1;
 const STRATEGY: usize = 2;
 const SHARED_WINDOWS: usize = 3;
+const BOARDS: usize = 4;
 
 /// What an error does until the program sets an error handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +186,11 @@ impl Configuration {
     /// `COMBRAY_SHARED_WINDOWS` is not `never`.
     pub fn shared_windows(&self) -> bool {
         self.chosen[SHARED_WINDOWS] == 0
+    }
+
+    /// `COMBRAY_BOARDS` is not `never`.
+    pub fn boards(&self) -> bool {
+        self.chosen[BOARDS] == 0
     }
 
     fn from_variables(

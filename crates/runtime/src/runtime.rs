@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use driver::{Doorbell, Driver, DriverError, Part, Sink};
+use driver_shm::Bell;
 use engine::strategy::{self, Strategy};
 use engine::{
     ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, Preferences, Receive, RequestId,
@@ -386,6 +387,15 @@ impl Runtime {
                  the other interfaces",
                 gate.0
             );
+        }
+    }
+
+    /// The bell of a peer with which memory can be shared; none for others.
+    pub fn bell(&mut self, gate: GateId) -> Option<Bell> {
+        self.connect(gate);
+        match self.engine.rails_of(gate) {
+            [SHM, ..] => self.rails.shm.bell(gate),
+            _ => None,
         }
     }
 

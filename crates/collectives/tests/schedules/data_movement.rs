@@ -273,8 +273,9 @@ fn blocks_of_their_own_sizes_travel_alone() {
             for round in all.iter().flat_map(Schedule::rounds) {
                 for transfer in round.transfers {
                     use collectives::Transfer::{Receive, Send};
-                    let (Send { from: place, .. } | Receive { into: place, .. }) = *transfer;
-                    assert_eq!(place.count, 1, "{transfer:?}");
+                    if let Send { from: place, .. } | Receive { into: place, .. } = *transfer {
+                        assert_eq!(place.count, 1, "{transfer:?}");
+                    }
                 }
             }
         }

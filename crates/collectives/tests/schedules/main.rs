@@ -1,5 +1,6 @@
 //! Runs the schedules of all processes together, on symbols instead of data.
 
+mod boards;
 mod choice;
 mod data_movement;
 mod intercommunicators;

@@ -1,6 +1,10 @@
 //! Executes the schedules of all processes on symbolic blocks, and checks the rules of schedules:
 //! every message is received, nobody waits for ever, nothing undefined is read, the program's
 //! input is never written, and the transfers of a round do not disturb each other.
+//!
+//! Of slots on the board it checks that each reading follows the writing, and each writing over
+//! what others have read follows their reading, by what was raised and awaited in between. That is
+//! told by vector clocks, so it does not depend on the order in which the processes happen to move.
 
 use std::collections::VecDeque;
 
@@ -60,6 +64,7 @@ impl Memory {
             Area::Send => &mut self.send,
             Area::Receive => &mut self.receive,
             Area::Scratch => &mut self.scratch,
+            Area::Slot(_) => unreachable!("slots belong to the board"),
         }
     }
 
@@ -79,13 +84,38 @@ struct Process {
     schedule: Schedule,
     memory: Memory,
     round: usize,
-    /// Transfers of the round that are not complete.
+    /// Messages of the round that are not complete.
     pending: usize,
+    /// What it waits for on the board.
+    awaited: Vec<(u32, u16)>,
+    /// What of the others it knows to have happened before, and its own time, which advances
+    /// whenever it tells others.
+    clock: Clock,
+    slot: Slot,
+}
+
+type Clock = Vec<u64>;
+
+/// One member's place on the board.
+#[derive(Clone, Default)]
+struct Slot {
+    blocks: Vec<SlotBlock>,
+    /// The owner's clock when it raised each stage.
+    raised: Vec<Clock>,
+}
+
+#[derive(Clone, Default)]
+struct SlotBlock {
+    content: Block,
+    /// The owner's time when it was written.
+    written: u64,
+    /// Who has read it since, and when by their own time.
+    read: Vec<(usize, u64)>,
 }
 
 #[derive(Default)]
 struct Channel {
-    sends: VecDeque<Place>,
+    sends: VecDeque<(Place, Clock)>,
     receives: VecDeque<Place>,
 }
 
@@ -93,15 +123,30 @@ struct Channel {
 ///
 /// Returns the memories afterwards and the number of messages.
 pub fn execute(schedules: Vec<Schedule>, memories: Vec<Memory>) -> (Vec<Memory>, usize) {
+    execute_in_order(schedules, memories, 0)
+}
+
+/// The same with processes moving in an order that depends on `seed`.
+pub fn execute_in_order(
+    schedules: Vec<Schedule>,
+    memories: Vec<Memory>,
+    mut seed: u64,
+) -> (Vec<Memory>, usize) {
     let size = schedules.len();
     assert_eq!(memories.len(), size);
     let mut channels: Vec<Channel> = (0..size * size).map(|_| Channel::default()).collect();
     let mut processes: Vec<Process> = schedules
         .into_iter()
         .zip(memories)
-        .map(|(schedule, mut memory)| {
+        .enumerate()
+        .map(|(rank, (schedule, mut memory))| {
             memory.scratch = vec![None; schedule.scratch_blocks()];
-            Process { schedule, memory, round: 0, pending: 0 }
+            // Clocks are of use on a board only.
+            let mut clock = if schedule.uses_board() { vec![0; size] } else { Vec::new() };
+            clock.iter_mut().skip(rank).take(1).for_each(|time| *time = 1);
+            let blocks = vec![SlotBlock::default(); schedule.slot_blocks()];
+            let slot = Slot { blocks, raised: Vec::new() };
+            Process { schedule, memory, round: 0, pending: 0, awaited: Vec::new(), clock, slot }
         })
         .collect();
     for (rank, process) in processes.iter_mut().enumerate() {
@@ -114,7 +159,8 @@ pub fn execute(schedules: Vec<Schedule>, memories: Vec<Memory>) -> (Vec<Memory>,
         progress = false;
         for rank in 0..size {
             for peer in 0..size {
-                while let Some((from, into)) = matched(&mut channels[rank * size + peer]) {
+                while let Some((from, sent, into)) = matched(&mut channels[rank * size + peer]) {
+                    join(&mut processes[peer].clock, &sent);
                     assert_eq!(from.count, into.count, "{rank} to {peer}: {from:?}, {into:?}");
                     let data = processes[rank].memory.read(from);
                     processes[peer].memory.write(into, &data);
@@ -125,10 +171,18 @@ pub fn execute(schedules: Vec<Schedule>, memories: Vec<Memory>) -> (Vec<Memory>,
                 }
             }
         }
-        for (rank, process) in processes.iter_mut().enumerate() {
-            if process.pending == 0 && process.round < process.schedule.round_count() {
-                finish_round(process);
-                post(rank, process, &mut channels);
+        // Any order in which each process moves.
+        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(seed.count_ones().into());
+        let first = (seed >> 33) as usize;
+        for turn in 0..size {
+            let turn = if first.is_multiple_of(2) { turn } else { size - 1 - turn };
+            let rank = (turn + first) % size;
+            look_at_board(&mut processes, rank);
+            let process = &processes[rank];
+            let ready = process.pending == 0 && process.awaited.is_empty();
+            if ready && process.round < process.schedule.round_count() {
+                finish_round(&mut processes, rank);
+                post(rank, &mut processes[rank], &mut channels);
                 progress = true;
             }
         }
@@ -140,24 +194,77 @@ pub fn execute(schedules: Vec<Schedule>, memories: Vec<Memory>) -> (Vec<Memory>,
     (processes.into_iter().map(|process| process.memory).collect(), messages)
 }
 
-fn matched(channel: &mut Channel) -> Option<(Place, Place)> {
+fn matched(channel: &mut Channel) -> Option<(Place, Clock, Place)> {
     if channel.sends.is_empty() || channel.receives.is_empty() {
         return None;
     }
-    channel.sends.pop_front().zip(channel.receives.pop_front())
+    let (from, sent) = channel.sends.pop_front()?;
+    Some((from, sent, channel.receives.pop_front()?))
+}
+
+fn join(clock: &mut Clock, other: &Clock) {
+    clock.iter_mut().zip(other).for_each(|(one, other)| *one = (*one).max(*other));
+}
+
+/// Takes notice of what others have raised that `rank` waits for.
+fn look_at_board(processes: &mut [Process], rank: usize) {
+    let awaited = std::mem::take(&mut processes[rank].awaited);
+    for (peer, stage) in awaited {
+        match processes[peer as usize].slot.raised.get(usize::from(stage) - 1).cloned() {
+            Some(raised) => join(&mut processes[rank].clock, &raised),
+            None => processes[rank].awaited.push((peer, stage)),
+        }
+    }
+}
+
+/// Reads from any area; `rank` is the reader.
+fn read(processes: &mut [Process], rank: usize, place: Place) -> Vec<Block> {
+    let Area::Slot(owner) = place.area else { return processes[rank].memory.read(place) };
+    let clock = processes[rank].clock.clone();
+    let owner = owner as usize;
+    let blocks = &mut processes[owner].slot.blocks[place.first..place.first + place.count];
+    for block in &mut *blocks {
+        assert!(block.content.is_some(), "{rank} reads undefined blocks of the slot of {owner}");
+        assert!(owner == rank || block.written <= clock[owner], "{rank} reads {place:?} too early");
+        block.read.push((rank, clock[rank]));
+    }
+    blocks.iter().map(|block| block.content.clone()).collect()
+}
+
+/// Writes to any area; `rank` is the writer.
+fn write(process: &mut Process, rank: usize, place: Place, data: &[Block]) {
+    let Area::Slot(owner) = place.area else { return process.memory.write(place, data) };
+    assert_eq!(owner as usize, rank, "{rank} writes into the slot of {owner}");
+    for (block, data) in process.slot.blocks[place.first..].iter_mut().zip(data) {
+        let disturbed = block.read.iter().find(|(reader, at)| *at > process.clock[*reader]);
+        assert_eq!(disturbed, None, "{rank} writes over {place:?} while it may be read");
+        *block = SlotBlock { content: data.clone(), written: process.clock[rank], read: vec![] };
+    }
 }
 
 fn post(rank: usize, process: &mut Process, channels: &mut [Channel]) {
     let size = channels.len().isqrt();
     let Some(round) = process.schedule.round(process.round) else { return };
     check_apart(round.transfers);
-    process.pending = round.transfers.len();
     for transfer in round.transfers {
         match *transfer {
+            Transfer::Raise { stage } => {
+                process.slot.raised.push(process.clock.clone());
+                assert_eq!(process.slot.raised.len(), usize::from(stage), "a stage is missing");
+                process.clock[rank] += 1;
+                continue;
+            }
+            Transfer::Await { peer, stage, .. } => {
+                assert_ne!(peer as usize, rank, "who waits for itself waits for ever");
+                process.awaited.push((peer, stage));
+                continue;
+            }
             Transfer::Send { peer, from } => {
                 assert_ne!(peer as usize, rank, "a message to oneself");
                 process.memory.read(from);
-                channels[rank * size + peer as usize].sends.push_back(from);
+                let sent = (from, process.clock.clone());
+                process.clock.iter_mut().skip(rank).take(1).for_each(|time| *time += 1);
+                channels[rank * size + peer as usize].sends.push_back(sent);
             }
             Transfer::Receive { peer, into } => {
                 assert_ne!(peer as usize, rank, "a message to oneself");
@@ -165,6 +272,7 @@ fn post(rank: usize, process: &mut Process, channels: &mut [Channel]) {
                 channels[peer as usize * size + rank].receives.push_back(into);
             }
         }
+        process.pending += 1;
     }
 }
 
@@ -174,7 +282,10 @@ fn check_apart(transfers: &[Transfer]) {
         let Transfer::Receive { into, .. } = *transfer else { continue };
         for (other_index, other) in transfers.iter().enumerate() {
             let (Transfer::Send { from: place, .. } | Transfer::Receive { into: place, .. }) =
-                *other;
+                *other
+            else {
+                continue;
+            };
             assert!(
                 index == other_index || !overlap(into, place),
                 "{transfer:?} disturbs {other:?}"
@@ -189,23 +300,27 @@ fn overlap(one: Place, other: Place) -> bool {
         && other.first < one.first + one.count
 }
 
-fn finish_round(process: &mut Process) {
-    let round = process.schedule.round(process.round).expect("the process is in a round");
+fn finish_round(processes: &mut [Process], rank: usize) {
+    let schedule = processes[rank].schedule.clone();
+    let round = schedule.round(processes[rank].round).expect("the process is in a round");
+    let is_slot = |place: Place| matches!(place.area, Area::Slot(_));
     for local in round.local {
         let (Local::Copy { from, into } | Local::Reduce { from, into, .. }) = *local;
         assert!(!overlap(from, into), "{local:?} overlaps");
+        assert!(!(is_slot(from) && is_slot(into)), "{local:?} reads and writes slots");
         assert_eq!(from.count, into.count, "{local:?} has two sizes");
-        let mut data = process.memory.read(from);
+        let mut data = read(processes, rank, from);
         if let Local::Reduce { first, .. } = *local {
-            let other = process.memory.read(into);
+            assert!(!is_slot(into), "{local:?} reduces into a slot");
+            let other = processes[rank].memory.read(into);
             data = match first {
                 Operand::From => combine(&data, &other),
                 Operand::Into => combine(&other, &data),
             };
         }
-        process.memory.write(into, &data);
+        write(&mut processes[rank], rank, into, &data);
     }
-    process.round += 1;
+    processes[rank].round += 1;
 }
 
 /// An operation that is associative and commutes with nothing: the operands one after the other.

@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::rc::Rc;
 
 use base::ErrorClass;
-use mpi::collective::{Collective, Root};
+use mpi::collective::{self, Collective, Root};
 use mpi::info::Info;
 
 use super::requests::{Pending, PendingRequest};
@@ -27,18 +27,25 @@ use crate::report::Blamed;
 pub use reductions::reduce_local;
 
 /// For each operation its three functions. The arguments before the communicator are those of the
-/// function that prepares it.
+/// function that prepares it; what stands in brackets tells whether it reduces.
 macro_rules! forms {
-    ($($prepare:path => $blocking:ident, $nonblocking:ident, $persistent:ident
+    ($($prepare:path [$reduces:literal] => $blocking:ident, $nonblocking:ident, $persistent:ident
         ($($argument:ident: $type:ty),*);)*) => {$(
         #[allow(clippy::too_many_arguments, reason = "the standard's argument lists")]
+        #[allow(clippy::clone_on_copy, reason = "most arguments can be copied, but not all")]
         pub fn $blocking(
             call: &Call,
             $($argument: $type,)*
             comm: KnownCommunicator,
         ) -> Outcome<()> {
+            let process = &call.library.process;
+            if collective::lacks_board(&comm) {
+                // The others are asked only when the arguments are known to be right.
+                $prepare(call, $($argument.clone(),)* &comm)?;
+                process.consider_board(&comm, $reduces)?;
+            }
             let prepared = $prepare(call, $($argument,)* &comm)?;
-            Ok(call.library.process.complete(prepared)?)
+            Ok(process.complete(prepared)?)
         }
 
         #[allow(clippy::too_many_arguments, reason = "the standard's argument lists")]
@@ -61,7 +68,8 @@ macro_rules! forms {
             _info: Option<Rc<Info>>,
             request: Out<Request>,
         ) -> Outcome<()> {
-            let prepared = $prepare(call, $($argument,)* &comm)?;
+            let prepared =
+                collective::beside_the_board(&comm, || $prepare(call, $($argument,)* &comm))?;
             keep(call, &comm, prepared, request);
             Ok(())
         }
@@ -69,85 +77,85 @@ macro_rules! forms {
 }
 
 forms! {
-    movement::barrier => barrier, ibarrier, barrier_init();
-    movement::bcast => bcast, ibcast, bcast_init(buffer: Elements, root: Root);
-    movement::gather => gather, igather, gather_init(
+    movement::barrier [false] => barrier, ibarrier, barrier_init();
+    movement::bcast [false] => bcast, ibcast, bcast_init(buffer: Elements, root: Root);
+    movement::gather [false] => gather, igather, gather_init(
         send: Elements, receive: Elements, root: Root
     );
-    movement::gatherv => gatherv, igatherv, gatherv_init(
+    movement::gatherv [false] => gatherv, igatherv, gatherv_init(
         send: Elements, recvbuf: *mut c_void, recvcounts: Integers, displs: Integers,
         recvtype: TypeArgument, root: Root
     );
-    movement::scatter => scatter, iscatter, scatter_init(
+    movement::scatter [false] => scatter, iscatter, scatter_init(
         send: Elements, receive: Elements, root: Root
     );
-    movement::scatterv => scatterv, iscatterv, scatterv_init(
+    movement::scatterv [false] => scatterv, iscatterv, scatterv_init(
         sendbuf: *const c_void, sendcounts: Integers, displs: Integers, sendtype: TypeArgument,
         receive: Elements, root: Root
     );
-    movement::allgather => allgather, iallgather, allgather_init(
+    movement::allgather [false] => allgather, iallgather, allgather_init(
         send: Elements, receive: Elements
     );
-    movement::allgatherv => allgatherv, iallgatherv, allgatherv_init(
+    movement::allgatherv [false] => allgatherv, iallgatherv, allgatherv_init(
         send: Elements, recvbuf: *mut c_void, recvcounts: Integers, displs: Integers,
         recvtype: TypeArgument
     );
-    movement::alltoall => alltoall, ialltoall, alltoall_init(send: Elements, receive: Elements);
-    movement::alltoallv => alltoallv, ialltoallv, alltoallv_init(
+    movement::alltoall [false] => alltoall, ialltoall, alltoall_init(send: Elements, receive: Elements);
+    movement::alltoallv [false] => alltoallv, ialltoallv, alltoallv_init(
         sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers, sendtype: TypeArgument,
         recvbuf: *mut c_void, recvcounts: Integers, rdispls: Integers, recvtype: TypeArgument
     );
-    movement::alltoallw => alltoallw, ialltoallw, alltoallw_init(
+    movement::alltoallw [false] => alltoallw, ialltoallw, alltoallw_init(
         sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers,
         sendtypes: HandleList<Datatype>, recvbuf: *mut c_void, recvcounts: Integers,
         rdispls: Integers, recvtypes: HandleList<Datatype>
     );
-    neighborhoods::neighbor_allgather =>
+    neighborhoods::neighbor_allgather [false] =>
         neighbor_allgather, ineighbor_allgather, neighbor_allgather_init(
         send: Elements, receive: Elements
     );
-    neighborhoods::neighbor_allgatherv =>
+    neighborhoods::neighbor_allgatherv [false] =>
         neighbor_allgatherv, ineighbor_allgatherv, neighbor_allgatherv_init(
         send: Elements, recvbuf: *mut c_void, recvcounts: Integers, displs: Integers,
         recvtype: TypeArgument
     );
-    neighborhoods::neighbor_alltoall =>
+    neighborhoods::neighbor_alltoall [false] =>
         neighbor_alltoall, ineighbor_alltoall, neighbor_alltoall_init(
         send: Elements, receive: Elements
     );
-    neighborhoods::neighbor_alltoallv =>
+    neighborhoods::neighbor_alltoallv [false] =>
         neighbor_alltoallv, ineighbor_alltoallv, neighbor_alltoallv_init(
         sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers, sendtype: TypeArgument,
         recvbuf: *mut c_void, recvcounts: Integers, rdispls: Integers, recvtype: TypeArgument
     );
-    neighborhoods::neighbor_alltoallw =>
+    neighborhoods::neighbor_alltoallw [false] =>
         neighbor_alltoallw, ineighbor_alltoallw, neighbor_alltoallw_init(
         sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers,
         sendtypes: HandleList<Datatype>, recvbuf: *mut c_void, recvcounts: Integers,
         rdispls: Integers, recvtypes: HandleList<Datatype>
     );
-    reductions::reduce => reduce, ireduce, reduce_init(
+    reductions::reduce [true] => reduce, ireduce, reduce_init(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
         op: KnownOperation, root: Root
     );
-    reductions::allreduce => allreduce, iallreduce, allreduce_init(
+    reductions::allreduce [true] => allreduce, iallreduce, allreduce_init(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
         op: KnownOperation
     );
-    reductions::reduce_scatter_block =>
+    reductions::reduce_scatter_block [true] =>
         reduce_scatter_block, ireduce_scatter_block, reduce_scatter_block_init(
         sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: i64, datatype: TypeArgument,
         op: KnownOperation
     );
-    reductions::reduce_scatter => reduce_scatter, ireduce_scatter, reduce_scatter_init(
+    reductions::reduce_scatter [true] => reduce_scatter, ireduce_scatter, reduce_scatter_init(
         sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: Integers,
         datatype: TypeArgument, op: KnownOperation
     );
-    reductions::scan => scan, iscan, scan_init(
+    reductions::scan [true] => scan, iscan, scan_init(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
         op: KnownOperation
     );
-    reductions::exscan => exscan, iexscan, exscan_init(
+    reductions::exscan [true] => exscan, iexscan, exscan_init(
         sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
         op: KnownOperation
     );

@@ -31,6 +31,14 @@ pub(crate) enum Blocks {
     Each(Vec<Buffer>),
 }
 
+/// Some of the packed bytes of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range<'a> {
+    pub(crate) buffer: &'a Buffer,
+    pub(crate) offset: usize,
+    pub(crate) length: usize,
+}
+
 /// The three memories.
 #[derive(Debug)]
 pub(crate) struct Memories {
@@ -50,8 +58,27 @@ impl Memories {
             Area::Send => &self.send,
             Area::Receive => &self.receive,
             Area::Scratch => &self.scratch,
+            Area::Slot(_) => unreachable!("slots are no memory of the call"),
         };
         blocks.part(place.first, place.count)
+    }
+
+    /// The packed bytes at a place of a schedule, as a range of a buffer.
+    #[inline]
+    pub(crate) fn range(&self, place: Place) -> Range<'_> {
+        let blocks = match place.area {
+            Area::Send => &self.send,
+            Area::Receive => &self.receive,
+            Area::Scratch => &self.scratch,
+            Area::Slot(_) => unreachable!("slots are no memory of the call"),
+        };
+        blocks.range(place.first, place.count)
+    }
+
+    /// The length of one block, where all have the same.
+    #[inline]
+    pub(crate) fn block_bytes(&self) -> Option<usize> {
+        self.receive.block_bytes().or_else(|| self.send.block_bytes())
     }
 }
 
@@ -77,6 +104,40 @@ impl Blocks {
     /// A block for each byte of packed data. Only a contiguous buffer has parts.
     pub(crate) fn bytes(buffer: Buffer) -> Self {
         Blocks::Bytes { buffer, unit: 1 }
+    }
+
+    /// The packed bytes of consecutive blocks.
+    #[inline]
+    fn range(&self, first: usize, count: usize) -> Range<'_> {
+        match self {
+            Blocks::Absent => unreachable!("a schedule names a memory that is not significant"),
+            Blocks::Bytes { buffer, unit } => {
+                Range { buffer, offset: first * unit, length: count * unit }
+            }
+            Blocks::Elements { buffer, datatype, per_block } => {
+                let unit = per_block * datatype.size();
+                Range { buffer, offset: first * unit, length: count * unit }
+            }
+            Blocks::Each(buffers) => {
+                assert_eq!(count, 1, "blocks of different sizes are named one at a time");
+                let buffer = &buffers[first];
+                Range { buffer, offset: 0, length: buffer.len() }
+            }
+        }
+    }
+
+    /// The length of one block, where all have the same.
+    #[inline]
+    fn block_bytes(&self) -> Option<usize> {
+        match self {
+            Blocks::Absent => None,
+            Blocks::Bytes { unit, .. } => Some(*unit),
+            Blocks::Elements { datatype, per_block, .. } => Some(per_block * datatype.size()),
+            Blocks::Each(buffers) => match &buffers[..] {
+                [only] => Some(only.len()),
+                _ => None,
+            },
+        }
     }
 
     /// The memory of consecutive blocks.

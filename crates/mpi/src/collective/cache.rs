@@ -5,6 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use collectives::board::{self, Room};
 use collectives::{Input, Member, Operands, Schedule};
 use engine::RequestId;
 use memory::Scratch;
@@ -13,10 +14,13 @@ use memory::Scratch;
 #[derive(Default)]
 pub(crate) struct CollectiveCache {
     /// The one used last comes first.
-    schedules: RefCell<Vec<(ScheduleKey, Rc<Schedule>)>>,
+    schedules: RefCell<Vec<(Asked, Rc<Schedule>)>>,
     pending: Cell<Vec<RequestId>>,
     scratch: RefCell<Option<Arc<Scratch>>>,
 }
+
+/// What is asked for, and the board that may be used.
+type Asked = (ScheduleKey, Option<Room>);
 
 /// All that a schedule depends on, apart from the communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +45,13 @@ pub(crate) enum ScheduleKey {
 impl CollectiveCache {
     /// The schedule for `key`, made if it was not among the last few.
     #[inline]
-    pub(crate) fn schedule(&self, member: Member, key: ScheduleKey) -> Rc<Schedule> {
+    pub(crate) fn schedule(
+        &self,
+        member: Member,
+        room: Option<Room>,
+        key: ScheduleKey,
+    ) -> Rc<Schedule> {
+        let key = (key, room);
         let mut schedules = self.schedules.borrow_mut();
         if let Some((first, schedule)) = schedules.first()
             && *first == key
@@ -53,7 +63,9 @@ impl CollectiveCache {
             Some(position) => schedules.remove(position),
             None => {
                 schedules.truncate(SCHEDULES_MAX - 1);
-                (key, Rc::new(key.schedule(member)))
+                let (operation, room) = key;
+                let on_board = room.and_then(|room| operation.on_board(member, room));
+                (key, Rc::new(on_board.unwrap_or_else(|| operation.schedule(member))))
             }
         };
         let schedule = Rc::clone(&entry.1);
@@ -93,6 +105,15 @@ impl CollectiveCache {
 }
 
 impl ScheduleKey {
+    /// The schedule on a board, where that is the way to go.
+    fn on_board(self, member: Member, room: Room) -> Option<Schedule> {
+        match self {
+            Self::Barrier => board::barrier(member),
+            Self::Allreduce { operands, input } => board::allreduce(member, room, operands, input),
+            _ => None,
+        }
+    }
+
     fn schedule(self, member: Member) -> Schedule {
         use collectives as algorithms;
         match self {
@@ -152,15 +173,15 @@ mod tests {
         let cache = CollectiveCache::default();
         let situation = Situation::plain(3);
         let member = Member { rank: 1, size: 3, situation: &situation };
-        let barrier = cache.schedule(member, ScheduleKey::Barrier);
+        let barrier = cache.schedule(member, None, ScheduleKey::Barrier);
         for bytes in 1..SCHEDULES_MAX {
-            cache.schedule(member, ScheduleKey::Bcast { root: 0, bytes });
+            cache.schedule(member, None, ScheduleKey::Bcast { root: 0, bytes });
         }
-        assert!(Rc::ptr_eq(&barrier, &cache.schedule(member, ScheduleKey::Barrier)));
+        assert!(Rc::ptr_eq(&barrier, &cache.schedule(member, None, ScheduleKey::Barrier)));
         for bytes in 1..=SCHEDULES_MAX {
-            cache.schedule(member, ScheduleKey::Bcast { root: 1, bytes });
+            cache.schedule(member, None, ScheduleKey::Bcast { root: 1, bytes });
         }
-        assert!(!Rc::ptr_eq(&barrier, &cache.schedule(member, ScheduleKey::Barrier)));
+        assert!(!Rc::ptr_eq(&barrier, &cache.schedule(member, None, ScheduleKey::Barrier)));
         assert_eq!(cache.schedules.borrow().len(), SCHEDULES_MAX);
     }
 

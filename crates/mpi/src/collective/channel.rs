@@ -1,6 +1,7 @@
 //! What the executor of schedules needs from the world: messages between members.
 
 use base::{GateId, Result};
+use driver_shm::Board;
 use engine::RequestId;
 use memory::Buffer;
 
@@ -24,6 +25,9 @@ pub(crate) trait Channel {
 
     /// Takes leave of a complete message, and hears how it went.
     fn finish(&self, pending: Self::Pending) -> Result<()>;
+
+    /// The board of the members; schedules name it only where there is one.
+    fn board(&self) -> Option<&Board>;
 }
 
 /// The collective message space of a communicator, for all its processes or for some of them.
@@ -93,5 +97,10 @@ impl Channel for Link<'_> {
 
     fn finish(&self, pending: RequestId) -> Result<()> {
         self.process.finish(pending)
+    }
+
+    #[inline]
+    fn board(&self) -> Option<&Board> {
+        self.communicator.board()
     }
 }

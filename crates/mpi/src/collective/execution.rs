@@ -4,11 +4,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
-use collectives::{Local, Operand, Schedule, Transfer};
+use collectives::{Area, Local, Operand, Place, Schedule, Transfer};
 use datatype::Datatype;
+use driver_shm::{Board, Lane, SLOT_BYTES, Turn};
 use memory::Buffer;
 
-use super::blocks::Memories;
+use super::blocks::{Memories, Range};
 use super::channel::Channel;
 use crate::operation::Operation;
 
@@ -29,8 +30,17 @@ pub(crate) struct Execution<P> {
     /// last one. Boxed, as it is rare, and executions are moved a few times.
     repacking: Option<Box<Repacking>>,
     tag: i32,
+    /// The operation on the board, while it is underway there.
+    turn: Option<Turn>,
+    lane: Lane,
+    /// How many bytes the own slot has that are not raised yet.
+    written: usize,
     /// The round that is underway.
     round: usize,
+    /// Whether it was begun: on the board the first one waits until the own slot is free.
+    is_posted: bool,
+    /// How many transfers of this round, from the first on, need no more looks at the board.
+    seen: usize,
     /// The messages of this round.
     pending: Vec<P>,
     /// How many of them, from the first on, are known to be complete.
@@ -65,7 +75,12 @@ impl<P: Copy> Execution<P> {
             combination: None,
             repacking: None,
             tag: 0,
+            turn: None,
+            lane: Lane::Blocking,
+            written: 0,
             round: 0,
+            is_posted: false,
+            seen: 0,
             pending,
             completed: 0,
             error: None,
@@ -85,11 +100,19 @@ impl<P: Copy> Execution<P> {
         self
     }
 
+    /// On the board it is one of those that the program begins and does not wait for at once.
+    pub(crate) fn not_blocking(&mut self) {
+        self.lane = Lane::Nonblocking;
+    }
+
     /// Posts the messages of the first round, under a tag that is the same on all members.
     pub(crate) fn start<C: Channel<Pending = P>>(&mut self, channel: &C, tag: i32) {
         self.tag = tag;
         self.round = 0;
         self.repack(End::BeforeFirstRound);
+        if self.schedule.uses_board() {
+            self.turn = Some(board_of(channel).begin(self.lane));
+        }
         self.post(channel);
     }
 
@@ -98,6 +121,12 @@ impl<P: Copy> Execution<P> {
     /// Nothing but `self` is borrowed while a function of the program combines elements.
     #[inline]
     pub(crate) fn advance<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
+        if !self.is_posted {
+            self.post(channel);
+            if !self.is_posted {
+                return false;
+            }
+        }
         while self.round < self.schedule.round_count() {
             while let Some(pending) = self.pending.get(self.completed) {
                 if !channel.is_complete(*pending) {
@@ -107,9 +136,15 @@ impl<P: Copy> Execution<P> {
                 self.completed += 1;
                 self.note(result);
             }
-            self.take_local_steps();
+            if self.turn.is_some() && !self.look_at_board(channel) {
+                return false;
+            }
+            self.take_local_steps(channel);
             self.round += 1;
             self.post(channel);
+        }
+        if let Some(turn) = self.turn.take() {
+            board_of(channel).complete(turn);
         }
         if self.error.is_none() {
             self.repack(End::AfterLastRound);
@@ -141,6 +176,11 @@ impl<P: Copy> Execution<P> {
     fn post<C: Channel<Pending = P>>(&mut self, channel: &C) {
         self.pending.clear();
         self.completed = 0;
+        self.seen = 0;
+        self.is_posted = self.turn.is_none_or(|turn| board_of(channel).is_free(turn));
+        if !self.is_posted {
+            return;
+        }
         let Some(round) = self.schedule.round(self.round) else { return };
         for transfer in round.transfers {
             if let Transfer::Receive { peer, into } = transfer {
@@ -154,16 +194,62 @@ impl<P: Copy> Execution<P> {
                 self.pending.extend(channel.send(*peer, self.tag, buffer));
             }
         }
+        if let Some(turn) = self.turn {
+            for transfer in round.transfers {
+                if let Transfer::Raise { stage } = transfer {
+                    board_of(channel).raise(turn, *stage, self.written);
+                    self.written = 0;
+                }
+            }
+        }
     }
 
-    fn take_local_steps(&mut self) {
+    /// Looks whether the members that this round waits for have raised.
+    fn look_at_board<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
+        let (Some(turn), Some(round)) = (self.turn, self.schedule.round(self.round)) else {
+            return true;
+        };
+        let board = board_of(channel);
+        let mut error = None;
+        for transfer in &round.transfers[self.seen..] {
+            if let Transfer::Await { peer, stage, count } = transfer {
+                if !board.has_raised(turn, *peer, *stage) {
+                    return false;
+                }
+                let expected = count.zip(self.memories.block_bytes());
+                let expected = expected.map(|(count, bytes)| count * bytes);
+                let length = board.length(turn, *peer);
+                if expected.is_some_and(|expected| length > expected) {
+                    error = error.or(expected.map(|expected| truncated(length, expected)));
+                }
+            }
+            self.seen += 1;
+        }
+        self.note(error.map_or(Ok(()), Err));
+        true
+    }
+
+    fn take_local_steps<C: Channel<Pending = P>>(&mut self, channel: &C) {
         let schedule = Rc::clone(&self.schedule);
         let Some(round) = schedule.round(self.round) else { return };
         for step in round.local {
             match step {
                 Local::Copy { from, into } => {
-                    let result = copy(&self.memories.part(*from), &self.memories.part(*into));
+                    let result = match (self.turn, from.area, into.area) {
+                        (Some(turn), Area::Slot(member), _) => {
+                            self.copy_from_slot(board_of(channel), turn, member, *from, *into)
+                        }
+                        (Some(turn), _, Area::Slot(_)) => {
+                            self.copy_into_slot(board_of(channel), turn, *from, *into)
+                        }
+                        _ => copy(self.memories.range(*from), self.memories.range(*into)),
+                    };
                     self.note(result);
+                }
+                Local::Reduce { from, into, .. }
+                    if let (Some(turn), Area::Slot(member)) = (self.turn, from.area) =>
+                {
+                    self.reduce_from_slot(board_of(channel), turn, member, *from, *into);
                 }
                 Local::Reduce { from, into, first } => {
                     let count = from.count;
@@ -180,6 +266,53 @@ impl<P: Copy> Execution<P> {
         }
     }
 
+    fn copy_into_slot(
+        &mut self,
+        board: &Board,
+        turn: Turn,
+        from: Place,
+        into: Place,
+    ) -> Result<()> {
+        let Range { buffer, offset, length } = self.memories.range(from);
+        let at = into.first * self.memories.block_bytes().unwrap_or(length);
+        let room = SLOT_BYTES.saturating_sub(at);
+        let fitting = length.min(room);
+        board.write(turn, at.min(SLOT_BYTES), fitting, |slot| buffer.read(offset, slot));
+        self.written = self.written.max(at + fitting);
+        if length > room { Err(truncated(length, room)) } else { Ok(()) }
+    }
+
+    /// Of a member that has less than is expected only that is copied, as of a short message.
+    fn copy_from_slot(
+        &self,
+        board: &Board,
+        turn: Turn,
+        member: u32,
+        from: Place,
+        into: Place,
+    ) -> Result<()> {
+        let Range { buffer, offset, length } = self.memories.range(into);
+        let at = from.first * self.memories.block_bytes().unwrap_or(length);
+        let there = board.length(turn, member).saturating_sub(at);
+        let fitting = length.min(there);
+        board.read(turn, member, at.min(SLOT_BYTES), fitting, |slot| buffer.write(offset, slot));
+        Ok(())
+    }
+
+    fn reduce_from_slot(&self, board: &Board, turn: Turn, member: u32, from: Place, into: Place) {
+        let Some((operation, datatype)) = &self.combination else {
+            unreachable!("only the schedules of reductions combine elements")
+        };
+        let unit = datatype.size();
+        let there = board.length(turn, member).saturating_sub(from.first * unit);
+        let count = from.count.min(there / unit.max(1));
+        let place = Place { count, ..into };
+        let range = self.memories.range(place);
+        board.read(turn, member, (from.first * unit).min(SLOT_BYTES), range.length, |slot| {
+            operation.combine_bytes(slot, range, || self.memories.part(place), datatype, count);
+        });
+    }
+
     fn note(&mut self, result: Result<()>) {
         if let Err(error) = result {
             self.error.get_or_insert(error);
@@ -188,12 +321,18 @@ impl<P: Copy> Execution<P> {
 }
 
 /// Copies a block; the standard wants both sides to have the same number of bytes.
-fn copy(from: &Buffer, into: &Buffer) -> Result<()> {
-    from.copy_to(into);
-    if from.len() > into.len() {
-        return Err(truncated(from.len(), into.len()));
+fn copy(from: Range<'_>, into: Range<'_>) -> Result<()> {
+    let length = from.length.min(into.length);
+    from.buffer.copy_range(from.offset, into.buffer, into.offset, length);
+    if from.length > into.length {
+        return Err(truncated(from.length, into.length));
     }
     Ok(())
+}
+
+#[inline]
+fn board_of<C: Channel>(channel: &C) -> &Board {
+    channel.board().expect("schedules name the board only where there is one")
 }
 
 #[cold]

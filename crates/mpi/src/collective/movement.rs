@@ -56,7 +56,7 @@ pub fn bcast(communicator: &Rc<Communicator>, root: Root, buffer: Buffer) -> Res
     }
     let root = root.inside(communicator)?;
     let key = ScheduleKey::Bcast { root, bytes: buffer.len() };
-    let schedule = communicator.cache.schedule(member(communicator), key);
+    let schedule = schedule(communicator, key);
     Ok(over_bytes(communicator, schedule, buffer, communicator.rank() == root))
 }
 
@@ -275,7 +275,7 @@ pub fn alltoallv(
         );
     }
     let key = ScheduleKey::Alltoallv { input: input_of(&send) };
-    let scratch_blocks = communicator.cache.schedule(member(communicator), key).scratch_blocks();
+    let scratch_blocks = schedule(communicator, key).scratch_blocks();
     let scratch = match scratch_blocks {
         0 => Blocks::Absent,
         // Scratch block `i` takes what comes into block `i` of the receive buffer.
@@ -330,12 +330,19 @@ pub(super) fn member(communicator: &Communicator) -> Member<'_> {
     }
 }
 
+/// What this process does in an operation.
+#[inline]
+pub(super) fn schedule(communicator: &Communicator, key: ScheduleKey) -> Rc<Schedule> {
+    let room = communicator.board_place().room();
+    communicator.cache.schedule(member(communicator), room, key)
+}
+
 pub(super) fn prepare(
     communicator: &Rc<Communicator>,
     key: ScheduleKey,
     memories: Memories,
 ) -> Collective {
-    let schedule = communicator.cache.schedule(member(communicator), key);
+    let schedule = schedule(communicator, key);
     let pending = communicator.cache.take_pending();
     Collective::new(communicator, Execution::new(schedule, memories, pending))
 }
@@ -345,7 +352,7 @@ pub(super) fn input_of<T>(buffer: &Option<T>) -> Input {
 }
 
 fn packed_scratch(communicator: &Communicator, key: ScheduleKey, block_bytes: usize) -> Blocks {
-    let schedule = communicator.cache.schedule(member(communicator), key);
+    let schedule = schedule(communicator, key);
     match schedule.scratch_blocks() {
         0 => Blocks::Absent,
         blocks => {
@@ -369,8 +376,9 @@ fn packed_like(communicator: &Communicator, blocks: &[Buffer]) -> Blocks {
 
 /// Whether a schedule of byte blocks ever names less than all `bytes`.
 fn moves_parts(schedule: &Schedule, bytes: usize) -> bool {
-    use collectives::Transfer::{Receive, Send};
+    use collectives::Transfer::{Await, Raise, Receive, Send};
     schedule.rounds().flat_map(|round| round.transfers).any(|transfer| match transfer {
         Send { from: place, .. } | Receive { into: place, .. } => place.count != bytes,
+        Raise { .. } | Await { .. } => false,
     })
 }

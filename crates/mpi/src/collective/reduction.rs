@@ -13,7 +13,7 @@ use super::blocks::{Blocks, Memories, element_room, elements_in};
 use super::cache::ScheduleKey;
 use super::execution::Execution;
 use super::inter::{self, Root};
-use super::movement::{input_of, member};
+use super::movement::{input_of, member, schedule};
 use crate::communicator::Communicator;
 use crate::operation::Operation;
 
@@ -145,7 +145,7 @@ fn prepare(
     key: ScheduleKey,
     reduction: Reduction,
 ) -> Result<Collective> {
-    let schedule = communicator.cache.schedule(member(communicator), key);
+    let schedule = schedule(communicator, key);
     execute(communicator, schedule, reduction)
 }
 

@@ -26,7 +26,8 @@ pub struct Underway {
 }
 
 impl Underway {
-    pub(super) fn new(prepared: Collective, tag: i32) -> Rc<Self> {
+    pub(super) fn new(mut prepared: Collective, tag: i32) -> Rc<Self> {
+        prepared.execution.not_blocking();
         Rc::new(Self {
             communicator: prepared.communicator,
             execution: RefCell::new(prepared.execution),

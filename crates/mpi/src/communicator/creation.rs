@@ -200,7 +200,7 @@ impl Process {
     }
 
     /// This process.
-    pub(super) fn myself(&self) -> GateId {
+    pub(crate) fn myself(&self) -> GateId {
         GateId(self.contexts().world_rank())
     }
 

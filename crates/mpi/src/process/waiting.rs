@@ -104,8 +104,8 @@ impl Process {
             }
             if active {
                 patience.renew();
-            } else {
-                self.pass(&mut patience);
+            } else if self.pass(&mut patience, done) {
+                break;
             }
         }
     }
@@ -129,29 +129,32 @@ impl Process {
         }
     }
 
-    /// Lets time pass until there may be something to do.
+    /// Lets time pass until there may be something to do; whether what is waited for is done.
     #[inline]
-    fn pass(&self, patience: &mut Patience) {
+    fn pass(&self, patience: &mut Patience, done: &mut dyn FnMut(&Process) -> bool) -> bool {
+        let mut stage = Stage::Spin;
         if self.level.get() == ThreadLevel::Multiple {
-            let mut stage = Stage::Spin;
             self.lock.without(|| stage = patience.pass());
-            if stage == Stage::Sleep {
-                self.sleep();
-            }
-        } else if patience.pass() == Stage::Sleep {
-            self.sleep();
+        } else {
+            stage = patience.pass();
         }
+        stage == Stage::Sleep && self.sleep(done)
     }
 
     #[cold]
-    fn sleep(&self) {
-        let Some(doorbell) = self.started().doorbell.clone() else { return };
+    fn sleep(&self, done: &mut dyn FnMut(&Process) -> bool) -> bool {
+        let Some(doorbell) = self.started().doorbell.clone() else { return false };
         let ticket = doorbell.arm();
-        // What arrived before the bell was armed did not ring it; and nobody rings when a rail
+        // What arrived before the bell was armed did not ring it, nor did flags that were raised on
+        // boards, which only `done` or an operation underway looks at; and nobody rings when a rail
         // has room again.
-        if self.progress() || self.runtime().must_look_again() {
+        let active = self.progress();
+        if done(self) {
+            return true;
+        }
+        if active || self.runtime().must_look_again() {
             thread::yield_now();
-            return;
+            return false;
         }
         let since = Instant::now();
         self.lock.without(|| doorbell.wait(ticket, SLEEP_MAX));
@@ -161,6 +164,7 @@ impl Process {
         if slept >= SLEEP_MAX {
             self.look_for_the_ended();
         }
+        false
     }
 
     /// Ends the job if a peer has ended without leaving it: some launchers do not see to that. Until

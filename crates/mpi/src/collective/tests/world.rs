@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
 use collectives::Situation;
 use datatype::Datatype;
+use driver_shm::Board;
 use engine::strategy::Direct;
 use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send};
 use memory::{Buffer, Scratch};
@@ -122,6 +123,10 @@ impl Channel for TestLink<'_> {
 
     fn is_complete(&self, pending: RequestId) -> bool {
         self.world.engines[self.rank].borrow().is_complete(pending)
+    }
+
+    fn board(&self) -> Option<&Board> {
+        None
     }
 
     fn finish(&self, pending: RequestId) -> Result<()> {

@@ -1,0 +1,449 @@
+//! The board: memory that the members of a communicator share, in which each of them has slots.
+//!
+//! There are lanes, one for each order in which a program calls operations. In each lane the
+//! operations are numbered from 0, equally on all members, and operation `s` uses slot `s` modulo
+//! the number of slots of each member. A slot begins with two words which only its owner writes:
+//!
+//! - the *flag*: the operation and the stage that the owner has raised. It is stored with release
+//!   after what it tells of was written, and loaded with acquire before that is read;
+//! - beside it, how many bytes are there, and how far behind the flag the owner's completion is.
+//!
+//! Then follows data; a little of it lies in the same cache line as the flag.
+//!
+//! # When a slot is written again
+//! Each member says, in a line of its own, below which number it has completed all operations. A
+//! member writes its slot for operation `s` when all members have completed `s - SLOTS`, the last
+//! one that used the slot: then nobody reads there any more, as members read during an operation
+//! only. They say so with release, after they have read, and the writer looks with acquire. Where
+//! all wait for all in every operation nobody has to look: what stands beside the flags tells it.
+//!
+//! # Sleeping
+//! Who stores a flag or its completion then rings the bells of all others, as the sender of a packet
+//! does: a look at the word that tells whether the owner sleeps. Who wants to sleep arms its bell,
+//! makes all processors pass a barrier, and looks at all flags that it waits for once more. So
+//! either the store came before that barrier, and the look sees it, or the look at the armed bell
+//! came after, and rings. Without such barriers in the system, whoever rings has a fence of its own.
+
+use std::cell::Cell;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+
+use driver::DriverError;
+
+use crate::card::Card;
+use crate::segment::Bell;
+use crate::shared_memory::{Invitation, SharedMemory};
+
+/// How many bytes one slot holds.
+pub const SLOT_BYTES: usize = 32 << 10;
+
+/// Slots of each member in each lane.
+const SLOTS: u64 = 4;
+
+/// Lanes for blocking and for nonblocking operations.
+const LANES: usize = 2;
+
+const LINE: usize = 64;
+/// The two words at the beginning of a slot.
+const HEADER: usize = 16;
+/// An odd number of lines, so that not all slots begin in one set of the caches.
+const SLOT_STRIDE: usize = SLOT_BYTES + LINE;
+/// A line for completion, then the slots.
+const MEMBER_STRIDE: usize = LINE + SLOTS as usize * SLOT_STRIDE;
+
+const _: () = assert!(HEADER <= LINE && (SLOT_STRIDE / LINE) % 2 == 1);
+
+/// The board as one of its members has it mapped.
+#[derive(Debug)]
+pub struct Board {
+    memory: Arc<SharedMemory>,
+    members: usize,
+    own: usize,
+    lanes: [State; LANES],
+    /// Those of the other members.
+    bells: Vec<Bell>,
+}
+
+/// The operations that count together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Those that the program waits for at once.
+    Blocking,
+    /// Those that it begins.
+    Nonblocking,
+}
+
+/// One operation on the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    lane: Lane,
+    number: u64,
+}
+
+/// What a member knows about a lane.
+#[derive(Debug)]
+struct State {
+    /// The number of the next operation.
+    next: Cell<u64>,
+    /// All operations below are complete here.
+    completed: Cell<u64>,
+    /// Bit `i`: the operation `i` above `completed` is complete too.
+    beyond: Cell<u64>,
+    /// By member: it has completed all operations below, as far as is known.
+    known: Box<[Cell<u64>]>,
+    /// Not more than the least of these.
+    known_by_all: Cell<u64>,
+}
+
+impl Board {
+    /// Creates the memory of a board for so many members.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn create(members: u32) -> io::Result<(Arc<SharedMemory>, Invitation)> {
+        SharedMemory::create(0, bytes_of(members as usize))
+    }
+
+    /// Maps the memory of a board that another member created.
+    ///
+    /// # Errors
+    /// Why it cannot be opened, or that it is something else.
+    pub fn open(card: &Card, members: u32) -> Result<Arc<SharedMemory>, DriverError> {
+        SharedMemory::open(card, 0, bytes_of(members as usize))
+    }
+
+    /// The board in `memory`, as member `own` sees it; `bells` are those of the others.
+    ///
+    /// # Panics
+    /// If the memory is not that of a board with so many members.
+    pub fn new(memory: Arc<SharedMemory>, members: u32, own: u32, bells: Vec<Bell>) -> Self {
+        let (members, own) = (members as usize, own as usize);
+        assert!(memory.len() == bytes_of(members) && own < members);
+        Self { memory, members, own, lanes: std::array::from_fn(|_| State::new(members)), bells }
+    }
+
+    /// The next operation of a lane, which all members take in the same order.
+    #[inline]
+    pub fn begin(&self, lane: Lane) -> Turn {
+        let next = &self.state(lane).next;
+        let number = next.get();
+        next.set(number + 1);
+        Turn { lane, number }
+    }
+
+    /// Whether the own slot can be written: nobody needs any more what was there.
+    #[inline]
+    pub fn is_free(&self, turn: Turn) -> bool {
+        let state = self.state(turn.lane);
+        let needed = (turn.number + 1).saturating_sub(SLOTS);
+        state.completed.get() >= needed
+            && (state.known_by_all.get() >= needed || self.look_at_completion(turn.lane, needed))
+    }
+
+    /// Writes into the own slot of an operation; not before [`Board::is_free`], and not where
+    /// others may still read.
+    ///
+    /// # Panics
+    /// If the range leaves the slot.
+    #[inline]
+    pub fn write(&self, turn: Turn, offset: usize, length: usize, fill: impl FnOnce(&mut [u8])) {
+        let data = self.data(turn, self.own, offset, length);
+        // SAFETY:
+        // - `data` checked that the range lies in the own slot, which lives as long as `self`.
+        // - Only the owner writes a slot, and others read it only after a flag which is raised
+        //   after this; `self` is used by one thread at a time, and lends no other view meanwhile
+        //   (a function that writes while it reads or writes would have to call back in here,
+        //   which the executor's do not).
+        fill(unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), length) });
+    }
+
+    /// Reads from the slot of a member, the own one or one for which [`Board::has_raised`] said yes.
+    ///
+    /// # Panics
+    /// If the range leaves the slot.
+    #[inline]
+    pub fn read<R>(
+        &self,
+        turn: Turn,
+        member: u32,
+        offset: usize,
+        length: usize,
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> R {
+        let data = self.data(turn, member as usize, offset, length);
+        // SAFETY:
+        // - `data` checked that the range lies in the slot, which lives as long as `self`.
+        // - Its owner writes there only before it raises the flag that was awaited, and after all
+        //   members have completed the operation. Any bytes are valid, so that an owner that
+        //   breaks this rule makes the result wrong and nothing else.
+        look(unsafe { std::slice::from_raw_parts(data.as_ptr(), length) })
+    }
+
+    /// Lets the others see what was written into the own slot; `length` tells how much it is.
+    #[inline]
+    pub fn raise(&self, turn: Turn, stage: u16, length: usize) {
+        let behind = turn.number - self.state(turn.lane).completed.get();
+        let beside = (length as u64) << BEHIND_BITS | behind.min(BEHIND_MAX);
+        let [flag, second] = self.words(turn, self.own);
+        second.store(beside, Ordering::Relaxed);
+        flag.store(flag_of(turn, stage), Ordering::Release);
+        self.ring();
+    }
+
+    /// Whether a member has raised a stage of an operation.
+    #[inline]
+    pub fn has_raised(&self, turn: Turn, member: u32, stage: u16) -> bool {
+        let [flag, second] = self.words(turn, member as usize);
+        if flag.load(Ordering::Acquire) < flag_of(turn, stage) {
+            return false;
+        }
+        let behind = second.load(Ordering::Relaxed) & BEHIND_MAX;
+        if behind < BEHIND_MAX {
+            self.state(turn.lane).note(member as usize, turn.number.saturating_sub(behind));
+        }
+        true
+    }
+
+    /// How many bytes a member says that it has written for the last stage that it raised; no more
+    /// than a slot holds.
+    #[inline]
+    pub fn length(&self, turn: Turn, member: u32) -> usize {
+        let [_, second] = self.words(turn, member as usize);
+        let length = second.load(Ordering::Relaxed) >> BEHIND_BITS;
+        usize::try_from(length).unwrap_or(usize::MAX).min(SLOT_BYTES)
+    }
+
+    /// The part of this member in an operation is over: it reads nothing of it any more.
+    #[inline]
+    pub fn complete(&self, turn: Turn) {
+        let state = self.state(turn.lane);
+        let before = state.completed.get();
+        let mut beyond = state.beyond.get() | 1 << (turn.number - before);
+        let done = beyond.trailing_ones();
+        beyond = beyond.checked_shr(done).unwrap_or(0);
+        state.beyond.set(beyond);
+        if done > 0 {
+            state.completed.set(before + u64::from(done));
+            state.note(self.own, before + u64::from(done));
+            let word = self.completion(turn.lane, self.own);
+            word.store(before + u64::from(done), Ordering::Release);
+            self.ring();
+        }
+    }
+
+    /// Looks how far the others are; whether all have completed the operations below `needed`.
+    #[cold]
+    fn look_at_completion(&self, lane: Lane, needed: u64) -> bool {
+        let state = self.state(lane);
+        let mut least = u64::MAX;
+        for (member, known) in state.known.iter().enumerate() {
+            if known.get() < needed {
+                known.set(self.completion(lane, member).load(Ordering::Acquire));
+            }
+            least = least.min(known.get());
+        }
+        state.known_by_all.set(least);
+        least >= needed
+    }
+
+    #[inline]
+    fn ring(&self) {
+        // The store comes before the looks at the bells; the head of this file tells why no more
+        // is needed.
+        compiler_fence(Ordering::SeqCst);
+        for bell in &self.bells {
+            bell.ring();
+        }
+    }
+
+    #[inline]
+    fn state(&self, lane: Lane) -> &State {
+        &self.lanes[lane as usize]
+    }
+
+    #[inline]
+    fn completion(&self, lane: Lane, member: usize) -> &AtomicU64 {
+        self.word(self.place(lane, member))
+    }
+
+    /// The two words of a slot.
+    #[inline]
+    fn words(&self, turn: Turn, member: usize) -> [&AtomicU64; 2] {
+        let slot = self.slot(turn, member);
+        [self.word(slot), self.word(slot + size_of::<AtomicU64>())]
+    }
+
+    #[inline]
+    fn data(&self, turn: Turn, member: usize, offset: usize, length: usize) -> NonNull<u8> {
+        assert!(offset <= SLOT_BYTES && length <= SLOT_BYTES - offset, "a slot is left");
+        let place = self.slot(turn, member) + HEADER + offset;
+        // SAFETY: `slot` lies inside the memory, and the range was checked to lie in the slot.
+        unsafe { self.memory.base().add(place) }
+    }
+
+    #[inline]
+    fn slot(&self, turn: Turn, member: usize) -> usize {
+        let slot = (turn.number % SLOTS) as usize;
+        self.place(turn.lane, member) + LINE + slot * SLOT_STRIDE
+    }
+
+    #[inline]
+    fn place(&self, lane: Lane, member: usize) -> usize {
+        assert!(member < self.members, "member {member} of {}", self.members);
+        (lane as usize * self.members + member) * MEMBER_STRIDE
+    }
+
+    #[inline]
+    fn word(&self, place: usize) -> &AtomicU64 {
+        // SAFETY:
+        // - `place` comes from the functions above, which keep it inside the memory, and is a
+        //   multiple of eight as all offsets are; the memory begins at a page.
+        // - All users of the file touch these bytes as atomic words only: data of slots lies
+        //   elsewhere.
+        unsafe { self.memory.base().add(place).cast::<AtomicU64>().as_ref() }
+    }
+}
+
+impl State {
+    fn new(members: usize) -> Self {
+        Self {
+            next: Cell::new(0),
+            completed: Cell::new(0),
+            beyond: Cell::new(0),
+            known: vec![Cell::new(0); members].into(),
+            known_by_all: Cell::new(0),
+        }
+    }
+
+    #[inline]
+    fn note(&self, member: usize, completed: u64) {
+        let known = &self.known[member];
+        known.set(known.get().max(completed));
+    }
+}
+
+/// Later operations have larger flags, and so have later stages.
+#[inline]
+fn flag_of(turn: Turn, stage: u16) -> u64 {
+    // The first operation is told from memory that nobody has written to.
+    (turn.number + 1) << u16::BITS | u64::from(stage)
+}
+
+/// Of the second word so many bits tell how far behind completion is; all ones: further.
+const BEHIND_BITS: u32 = 8;
+const BEHIND_MAX: u64 = (1 << BEHIND_BITS) - 1;
+
+fn bytes_of(members: usize) -> usize {
+    LANES * members * MEMBER_STRIDE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Boards of all members of a communicator, each with a mapping of its own.
+    fn boards(members: u32) -> Vec<Board> {
+        let (_memory, invitation) = Board::create(members).unwrap();
+        let one = |own| {
+            let memory = Board::open(&invitation.card, members).unwrap();
+            Board::new(memory, members, own, Vec::new())
+        };
+        (0..members).map(one).collect()
+    }
+
+    #[test]
+    fn what_was_raised_can_be_read() {
+        let boards = boards(2);
+        let turns = [boards[0].begin(Lane::Blocking), boards[1].begin(Lane::Blocking)];
+        assert!(boards[0].is_free(turns[0]));
+        boards[0].write(turns[0], 100, 3, |slot| slot.copy_from_slice(b"abc"));
+        assert!(!boards[1].has_raised(turns[1], 0, 1));
+        boards[0].raise(turns[0], 1, 103);
+        assert!(boards[1].has_raised(turns[1], 0, 1) && !boards[1].has_raised(turns[1], 0, 2));
+        assert_eq!(boards[1].length(turns[1], 0), 103);
+        boards[1].read(turns[1], 0, 100, 3, |slot| assert_eq!(slot, b"abc"));
+        let other = boards[1].begin(Lane::Nonblocking);
+        assert!(!boards[1].has_raised(other, 0, 1), "lanes are apart");
+    }
+
+    #[test]
+    fn a_slot_is_not_free_before_all_have_completed_its_last_operation() {
+        let boards = boards(3);
+        let begin = |member: usize| boards[member].begin(Lane::Nonblocking);
+        let turns: Vec<[Turn; 3]> = (0..=SLOTS).map(|_| std::array::from_fn(begin)).collect();
+        let last = turns[SLOTS as usize];
+        for (member, board) in boards.iter().enumerate() {
+            assert!(!boards[0].is_free(last[0]));
+            // Completed in any order.
+            for number in [2, 3, 0, 1] {
+                board.complete(turns[number][member]);
+            }
+        }
+        assert!((0..3).all(|member| boards[member].is_free(last[member])));
+    }
+
+    #[test]
+    fn flags_tell_how_far_the_others_are() {
+        let boards = boards(2);
+        for _ in 0..3 * SLOTS {
+            let turns = [boards[0].begin(Lane::Blocking), boards[1].begin(Lane::Blocking)];
+            for (board, turn) in boards.iter().zip(turns) {
+                assert!(board.is_free(turn));
+                board.raise(turn, 1, 0);
+            }
+            assert!(boards[0].has_raised(turns[0], 1, 1) && boards[1].has_raised(turns[1], 0, 1));
+            boards.iter().zip(turns).for_each(|(board, turn)| board.complete(turn));
+        }
+    }
+
+    #[test]
+    fn members_that_run_ahead_wait_for_those_that_read_slowly() {
+        let mut boards = boards(3);
+        std::thread::scope(|scope| {
+            let first = boards.remove(0);
+            scope.spawn(move || {
+                for number in 0..10_000_u64 {
+                    let turn = first.begin(Lane::Blocking);
+                    while !first.is_free(turn) {
+                        std::thread::yield_now();
+                    }
+                    first.write(turn, 40, 16, |slot| {
+                        slot[..8].copy_from_slice(&number.to_le_bytes());
+                        slot[8..].copy_from_slice(&number.to_le_bytes());
+                    });
+                    first.raise(turn, 1, 56);
+                    first.complete(turn);
+                }
+            });
+            for board in boards {
+                scope.spawn(move || {
+                    for number in 0..10_000_u64 {
+                        let turn = board.begin(Lane::Blocking);
+                        while !board.has_raised(turn, 0, 1) {
+                            std::thread::yield_now();
+                        }
+                        let expected = [number.to_le_bytes(), number.to_le_bytes()].concat();
+                        board.read(turn, 0, 40, 16, |slot| assert_eq!(slot, expected));
+                        board.complete(turn);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn nobody_leaves_the_slots() {
+        let boards = boards(2);
+        let turn = boards[0].begin(Lane::Blocking);
+        boards[0].raise(turn, 1, usize::MAX >> BEHIND_BITS);
+        assert_eq!(boards[0].length(turn, 0), SLOT_BYTES);
+        let read = |offset, length| {
+            let look = || boards[0].read(turn, 1, offset, length, |slot| slot.len());
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(look)).is_ok()
+        };
+        assert!(read(SLOT_BYTES - 1, 1) && read(SLOT_BYTES, 0));
+        assert!(!read(SLOT_BYTES, 1) && !read(1, SLOT_BYTES) && !read(usize::MAX, 2));
+    }
+}

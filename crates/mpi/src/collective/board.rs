@@ -1,0 +1,196 @@
+//! How the members of a communicator come to a board, on which they carry out collective operations
+//! without messages.
+
+use std::cell::{Cell, OnceCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Result;
+use collectives::board::{FLAT_SIZE_MAX, Room};
+use driver_shm::{Bell, Board, Card, Invitation, SLOT_BYTES, SharedMemory};
+use memory::{Buffer, Scratch};
+
+use super::Root;
+use super::movement;
+use crate::Process;
+use crate::communicator::Communicator;
+
+/// A communicator's board, if it has one.
+#[derive(Default)]
+pub(crate) struct BoardPlace {
+    board: OnceCell<Box<Board>>,
+    /// How many blocking operations the program has called, until that decides about the board.
+    calls: Cell<u32>,
+    is_decided: Cell<bool>,
+    /// What is prepared now must not use it.
+    is_hidden: Cell<bool>,
+    /// How many boards this process has; this one is counted there.
+    count: OnceCell<Rc<Cell<u32>>>,
+}
+
+/// A communicator gets its board before so many blocking operations that only move data. Those of
+/// communicators that live shorter are not worth it: making a board takes as long as some tens of
+/// operations.
+const CALLS_BEFORE: u32 = 4;
+
+/// A process has boards for so many communicators at most, which bounds the memory they take.
+const BOARDS_MAX: u32 = 64;
+
+/// The card of the memory is told with so many bytes, the rest of which are zero.
+const CARD_BYTES: usize = 256;
+
+/// What a member says of itself before all have a board: whether it can have one, and how many
+/// operations that are not blocking it has begun.
+const ANSWER_BYTES: usize = 16;
+
+impl BoardPlace {
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&Board> {
+        self.board.get().map(|board| &**board)
+    }
+
+    /// What algorithms must know of it.
+    #[inline]
+    pub(crate) fn room(&self) -> Option<Room> {
+        let usable = self.board.get().is_some() && !self.is_hidden.get();
+        usable.then_some(Room { slot_bytes: SLOT_BYTES })
+    }
+}
+
+impl Drop for BoardPlace {
+    fn drop(&mut self) {
+        if let Some(count) = self.count.get() {
+            count.set(count.get() - 1);
+        }
+    }
+}
+
+impl fmt::Debug for BoardPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.board.get().is_some() { "there" } else { "not there" };
+        write!(f, "BoardPlace({state})")
+    }
+}
+
+/// Prepares an operation that must not use the board, as its runs are in no common order.
+pub fn beside_the_board<T>(communicator: &Communicator, prepare: impl FnOnce() -> T) -> T {
+    let place = communicator.board_place();
+    place.is_hidden.set(true);
+    let prepared = prepare();
+    place.is_hidden.set(false);
+    prepared
+}
+
+/// Whether it is not decided yet that a communicator has a board, or none.
+#[inline]
+pub fn lacks_board(communicator: &Communicator) -> bool {
+    !communicator.board_place().is_decided.get()
+}
+
+impl Process {
+    /// To be called before a blocking operation is prepared, when its arguments are known to be
+    /// right: decides, when it is time, in agreement of all members whether they have a board.
+    /// A communicator on which the program reduces gets it before its first reduction, so that the
+    /// operands of all of them associate alike.
+    ///
+    /// # Errors
+    /// What [`Process::complete`] may return.
+    #[cold]
+    pub fn consider_board(&self, communicator: &Rc<Communicator>, reduces: bool) -> Result<()> {
+        let place = communicator.board_place();
+        let calls = place.calls.get();
+        place.calls.set(calls + 1);
+        if !place.is_decided.get() && (reduces || calls >= CALLS_BEFORE) {
+            self.decide(communicator)?;
+        }
+        Ok(())
+    }
+
+    fn decide(&self, communicator: &Rc<Communicator>) -> Result<()> {
+        let place = communicator.board_place();
+        place.is_decided.set(true);
+        if !self.may_share(communicator) {
+            return Ok(());
+        }
+        let told = room(CARD_BYTES);
+        let mine =
+            if communicator.rank() == 0 { self.offer_board(communicator, &told) } else { None };
+        self.complete(movement::bcast(communicator, Root::Rank(0), told.clone())?)?;
+        let memory = match &mine {
+            Some((memory, _)) => Some(Arc::clone(memory)),
+            None => open_board(&told, communicator.size()),
+        };
+        let ready = memory.zip(self.bells(communicator));
+        if !self.all_are_ready(communicator, ready.is_some())? {
+            return Ok(());
+        }
+        if let Some((memory, bells)) = ready {
+            let board = Board::new(memory, communicator.size(), communicator.rank(), bells);
+            let fresh = place.board.set(Box::new(board)).is_ok();
+            debug_assert!(fresh, "it is decided once");
+            let count = self.boards();
+            count.set(count.get() + 1);
+            // The place is new.
+            let _ = place.count.set(Rc::clone(count));
+        }
+        Ok(())
+    }
+
+    /// Whether it makes sense to ask the others; all members come to the same answer.
+    fn may_share(&self, communicator: &Communicator) -> bool {
+        communicator.remote().is_none()
+            && (2..=FLAT_SIZE_MAX).contains(&communicator.size())
+            && self.are_on_one_node(communicator.group())
+    }
+
+    /// Creates memory for all, and leaves its card in `told`, or nothing if there is none.
+    fn offer_board(
+        &self,
+        communicator: &Communicator,
+        told: &Buffer,
+    ) -> Option<(Arc<SharedMemory>, Invitation)> {
+        if !self.configuration().boards() {
+            return None;
+        }
+        let (memory, invitation) = Board::create(communicator.size()).ok()?;
+        told.write(0, invitation.card.to_string().as_bytes());
+        Some((memory, invitation))
+    }
+
+    /// The bells of the other members; none if one of them cannot be rung.
+    fn bells(&self, communicator: &Communicator) -> Option<Vec<Bell>> {
+        if self.boards().get() >= BOARDS_MAX {
+            return None;
+        }
+        let others = communicator.group().gates().filter(|gate| *gate != self.myself());
+        others.map(|gate| self.runtime().bell(gate)).collect()
+    }
+
+    /// Whether all members can have a board now. All must have begun as many operations that are not
+    /// blocking: those that come are on the board everywhere then, also where a program calls them
+    /// and blocking ones in different orders.
+    fn all_are_ready(&self, communicator: &Rc<Communicator>, ready: bool) -> Result<bool> {
+        let begun = communicator.begun();
+        let own = [u64::from(ready).to_le_bytes(), begun.to_le_bytes()].concat();
+        let all = room(ANSWER_BYTES * communicator.size() as usize);
+        all.write(communicator.rank() as usize * ANSWER_BYTES, &own);
+        let exchange = movement::allgather_packed(communicator, all.clone(), ANSWER_BYTES);
+        self.complete(exchange)?;
+        let mut answers = vec![0; all.len()];
+        all.read(0, &mut answers);
+        Ok(ready && answers.chunks_exact(ANSWER_BYTES).all(|answer| answer == own))
+    }
+}
+
+fn open_board(told: &Buffer, members: u32) -> Option<Arc<SharedMemory>> {
+    let mut text = [0; CARD_BYTES];
+    told.read(0, &mut text);
+    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    let card: Card = std::str::from_utf8(&text[..end]).ok()?.parse().ok()?;
+    Board::open(&card, members).ok()
+}
+
+fn room(bytes: usize) -> Buffer {
+    Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+}
