@@ -1,6 +1,8 @@
 //! Bounded access to foreign memory, and the copy kernels.
 
+use std::ops::Range;
 use std::ptr;
+use std::sync::Arc;
 
 /// Expands `$body` with the block's size as a constant where that makes copies single
 /// instructions, and with the variable otherwise.
@@ -18,9 +20,33 @@ macro_rules! with_constant_block {
             40 => $body!(40),
             48 => $body!(48),
             64 => $body!(64),
+            128 => $body!(128),
             other => $body!(other),
         }
     };
+}
+
+/// Displacements in bytes around an origin, in any order, of which the extremes are known: so blocks
+/// at all of them are checked at once.
+#[derive(Clone, Debug)]
+pub struct Places {
+    list: Arc<[isize]>,
+    lowest: isize,
+    highest: isize,
+}
+
+impl Places {
+    /// The displacements of `list`.
+    pub fn new(list: Vec<isize>) -> Self {
+        let lowest = list.iter().copied().min().unwrap_or(0);
+        let highest = list.iter().copied().max().unwrap_or(0);
+        Self { list: list.into(), lowest, highest }
+    }
+
+    /// The displacements in their order.
+    pub fn list(&self) -> &[isize] {
+        &self.list
+    }
 }
 
 /// A base address with the range of displacements around it that may be touched.
@@ -183,38 +209,60 @@ impl Memory {
         unsafe { copy_strided(data.as_ptr(), data_stride as isize, to, stride, block, count) }
     }
 
-    /// Gathers blocks of `block` bytes into `out`, one after the other: block `i` is read from
-    /// `origin + displacements[i]`. `out` has room for all of them.
+    /// Gathers blocks of `block` bytes into `out`, one after the other, which has room for as many
+    /// as `range` says: block `i` of `places` is read from `origin + places[i]`. All of the places
+    /// have to lie in this memory, not only those in the range.
     pub fn gather_listed(
         &self,
         origin: isize,
-        displacements: &[isize],
+        places: &Places,
+        range: Range<usize>,
         block: usize,
         out: &mut [u8],
     ) {
+        let from = self.checked_places(origin, places, block);
+        let places = &places.list[range];
+        assert!(places.len().checked_mul(block) == Some(out.len()), "room for all blocks");
         macro_rules! blocks_of {
             ($bytes:expr) => {
-                for (out, at) in out.chunks_exact_mut($bytes).zip(displacements) {
-                    self.read(origin.wrapping_add(*at), &mut out[..$bytes]);
+                for (index, at) in places.iter().enumerate() {
+                    // SAFETY:
+                    // - `checked_places` checked the lowest and the highest place, hence all.
+                    // - `out` holds the blocks, and being borrowed cannot overlap what we read.
+                    unsafe {
+                        let to = out.as_mut_ptr().add(index * $bytes);
+                        ptr::copy_nonoverlapping(from.wrapping_offset(*at), to, $bytes);
+                    }
                 }
             };
         }
         with_constant_block!(block, blocks_of);
     }
 
-    /// Scatters `data` in blocks of `block` bytes: block `i` is written to
-    /// `origin + displacements[i]`.
+    /// Scatters `data` in blocks of `block` bytes, as many as `range` says: block `i` of `places` is
+    /// written to `origin + places[i]`. All of the places have to lie in this memory, not only those
+    /// in the range.
     pub fn scatter_listed(
         &self,
         origin: isize,
-        displacements: &[isize],
+        places: &Places,
+        range: Range<usize>,
         block: usize,
         data: &[u8],
     ) {
+        let to = self.checked_places(origin, places, block);
+        let places = &places.list[range];
+        assert!(places.len().checked_mul(block) == Some(data.len()), "data for all blocks");
         macro_rules! blocks_of {
             ($bytes:expr) => {
-                for (data, at) in data.chunks_exact($bytes).zip(displacements) {
-                    self.write(origin.wrapping_add(*at), &data[..$bytes]);
+                for (index, at) in places.iter().enumerate() {
+                    // SAFETY:
+                    // - `checked_places` checked the lowest and the highest place, hence all.
+                    // - `data` holds the blocks, and being borrowed cannot overlap what we write.
+                    unsafe {
+                        let from = data.as_ptr().add(index * $bytes);
+                        ptr::copy_nonoverlapping(from, to.wrapping_offset(*at), $bytes);
+                    }
                 }
             };
         }
@@ -276,6 +324,20 @@ impl Memory {
             outside(displacement, length, self.low, self.high);
         }
         self.base.wrapping_offset(displacement)
+    }
+
+    /// Where `origin` is, if blocks at all of `places` around it are in the range.
+    fn checked_places(&self, origin: isize, places: &Places, block: usize) -> *mut u8 {
+        if places.list.is_empty() {
+            return self.base;
+        }
+        let place = |at: isize| {
+            let place = origin.checked_add(at);
+            place.unwrap_or_else(|| outside(at, block, self.low, self.high))
+        };
+        self.checked(place(places.lowest), block);
+        self.checked(place(places.highest), block);
+        self.base.wrapping_offset(origin)
     }
 
     fn checked_strided(&self, first: isize, stride: isize, block: usize, count: usize) -> *mut u8 {
@@ -365,6 +427,7 @@ unsafe fn copy_strided(
         40 => blocks_of!([u64; 5]),
         48 => blocks_of!([u64; 6]),
         64 => blocks_of!([u64; 8]),
+        128 => blocks_of!([u64; 16]),
         _ => {
             for i in 0..count as isize {
                 // SAFETY: the caller vouches for block `i` on both sides, without overlap.
@@ -439,8 +502,10 @@ mod tests {
         for block in [1, 2, 3, 4, 8, 12, 16, 24, 32, 40, 48, 64] {
             let places = [100, 3, 180];
             let starts = [7, 7 + block, 8 + block, 8 + 2 * block];
+            let list = Places::new(places.to_vec());
             let mut listed = vec![0; 3 * block];
-            over(&mut source).gather_listed(2, &places, block, &mut listed);
+            over(&mut source).gather_listed(2, &list, 0..1, block, &mut listed[..block]);
+            over(&mut source).gather_listed(2, &list, 1..3, block, &mut listed[block..]);
             let mut runs = vec![0; 2 * block + 1];
             over(&mut source).gather_runs(2, &places, &starts, &mut runs);
             let wanted = |at: usize, length: usize| source[at + 2..at + 2 + length].to_vec();
@@ -448,7 +513,7 @@ mod tests {
             assert_eq!(listed, blocks.concat());
             assert_eq!(runs, [wanted(100, block), wanted(3, 1), wanted(180, block)].concat());
             let mut copy = vec![0; 255];
-            over(&mut copy).scatter_listed(2, &places, block, &listed);
+            over(&mut copy).scatter_listed(2, &list, 0..3, block, &listed);
             over(&mut copy).scatter_runs(2, &places, &starts, &runs);
             for at in [102, 5, 182] {
                 assert_eq!(copy[at..at + block], source[at..at + block]);
@@ -460,5 +525,12 @@ mod tests {
     #[should_panic(expected = "leave the buffer")]
     fn reading_past_the_end_is_refused() {
         over(&mut [0; 8]).read(4, &mut [0; 5]);
+    }
+
+    #[test]
+    #[should_panic(expected = "leave the buffer")]
+    fn a_list_with_a_place_outside_is_refused() {
+        let places = Places::new(vec![0, 4, -1]);
+        over(&mut [0; 8]).gather_listed(0, &places, 0..2, 4, &mut [0; 8]);
     }
 }

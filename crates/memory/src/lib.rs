@@ -17,5 +17,5 @@ mod slices;
 pub mod vector;
 
 pub use buffer::{Buffer, Layout, Owner, Segment};
-pub use copy::Memory;
+pub use copy::{Memory, Places};
 pub use scratch::Scratch;

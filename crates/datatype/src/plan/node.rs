@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use memory::Places;
+
 /// A list of bytes in packed order, around an origin.
 ///
 /// Cloning is cheap: long lists and bodies are shared.
@@ -20,8 +22,8 @@ pub(crate) enum Shape {
     Run,
     /// `body`, repeated at multiples of `stride`; its displacement is 0.
     Loop { count: usize, stride: isize, body: Arc<Node> },
-    /// `body` at every displacement of a list; its own displacement is 0.
-    Scattered { displacements: Arc<[isize]>, body: Arc<Node> },
+    /// `body` at every one of some places; its own displacement is 0.
+    Scattered { places: Places, body: Arc<Node> },
     /// Runs of different lengths: run `i` begins at packed byte `starts[i]` and ends where the
     /// next begins; one start more than runs tells where the last one ends.
     Runs { displacements: Arc<[isize]>, starts: Arc<[usize]> },
@@ -48,9 +50,7 @@ impl Node {
         match &self.shape {
             Shape::Run => 1,
             Shape::Loop { count, body, .. } => count.saturating_mul(body.runs()),
-            Shape::Scattered { displacements, body } => {
-                displacements.len().saturating_mul(body.runs())
-            }
+            Shape::Scattered { places, body } => places.list().len().saturating_mul(body.runs()),
             Shape::Runs { displacements, .. } => displacements.len(),
             Shape::Sequence { parts, .. } => {
                 parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.runs()))
@@ -86,7 +86,7 @@ impl Node {
         let runs = match &self.shape {
             Shape::Runs { displacements, .. } => displacements.len(),
             Shape::Loop { count, body, .. } if body.is_run() => *count,
-            Shape::Scattered { displacements, body } if body.is_run() => displacements.len(),
+            Shape::Scattered { places, body } if body.is_run() => places.list().len(),
             _ => return false,
         };
         runs <= FEW_RUNS && self.size / runs <= SHORT_RUN_BYTES
@@ -106,8 +106,8 @@ impl Node {
                     each(at, body.size, turn * body.size);
                 }
             }
-            Shape::Scattered { displacements, body } => {
-                for (index, at) in displacements.iter().enumerate() {
+            Shape::Scattered { places, body } => {
+                for (index, at) in places.list().iter().enumerate() {
                     each(self.displacement + at, body.size, index * body.size);
                 }
             }
@@ -151,8 +151,8 @@ impl Node {
         let displacement = self.displacement;
         let size = self.size * displacements.len();
         let body = Arc::new(Self { displacement: 0, ..self });
-        let displacements = displacements.into();
-        Self { displacement, size, shape: Shape::Scattered { displacements, body } }
+        let places = Places::new(displacements);
+        Self { displacement, size, shape: Shape::Scattered { places, body } }
     }
 }
 

@@ -1,6 +1,8 @@
 //! What is done with the bytes of a walk: packed, unpacked, or told as runs.
 
-use memory::{Memory, Segment};
+use std::ops::Range;
+
+use memory::{Memory, Places, Segment};
 
 use crate::plan::walk::{Interleaved, Sink};
 
@@ -37,9 +39,15 @@ impl Sink for Packer<'_> {
     }
 
     #[inline]
-    fn listed(&mut self, origin: isize, displacements: &[isize], block: usize) -> bool {
-        let out = self.next(block * displacements.len());
-        self.memory.gather_listed(origin, displacements, block, out);
+    fn listed(
+        &mut self,
+        origin: isize,
+        places: &Places,
+        range: Range<usize>,
+        block: usize,
+    ) -> bool {
+        let out = self.next(block * range.len());
+        self.memory.gather_listed(origin, places, range, block, out);
         true
     }
 
@@ -95,9 +103,15 @@ impl Sink for Unpacker<'_> {
     }
 
     #[inline]
-    fn listed(&mut self, origin: isize, displacements: &[isize], block: usize) -> bool {
-        let data = self.next(block * displacements.len());
-        self.memory.scatter_listed(origin, displacements, block, data);
+    fn listed(
+        &mut self,
+        origin: isize,
+        places: &Places,
+        range: Range<usize>,
+        block: usize,
+    ) -> bool {
+        let data = self.next(block * range.len());
+        self.memory.scatter_listed(origin, places, range, block, data);
         true
     }
 
@@ -136,8 +150,14 @@ impl Sink for Teller<'_> {
         (0..count as isize).all(|turn| self.run(displacement + turn * stride, block))
     }
 
-    fn listed(&mut self, origin: isize, displacements: &[isize], block: usize) -> bool {
-        displacements.iter().all(|displacement| self.run(origin + displacement, block))
+    fn listed(
+        &mut self,
+        origin: isize,
+        places: &Places,
+        range: Range<usize>,
+        block: usize,
+    ) -> bool {
+        places.list()[range].iter().all(|displacement| self.run(origin + displacement, block))
     }
 
     fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool {

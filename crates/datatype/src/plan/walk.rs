@@ -1,5 +1,9 @@
 //! Walking a node: every byte of a packed range is shown to a sink, in packed order.
 
+use std::ops::Range;
+
+use memory::Places;
+
 use crate::plan::node::{Node, Shape};
 
 /// What is done with the bytes. Methods return false to end the walk.
@@ -13,8 +17,9 @@ pub(crate) trait Sink {
     /// `count` runs of `block` bytes at a distance of `stride`.
     fn strided(&mut self, displacement: isize, stride: isize, block: usize, count: usize) -> bool;
 
-    /// Runs of `block` bytes at `origin` plus each of `displacements`.
-    fn listed(&mut self, origin: isize, displacements: &[isize], block: usize) -> bool;
+    /// Runs of `block` bytes at `origin` plus each of a range of `places`.
+    fn listed(&mut self, origin: isize, places: &Places, range: Range<usize>, block: usize)
+    -> bool;
 
     /// Runs at `origin` plus each of `displacements`, as long as the distance between their start
     /// and the next in `starts`.
@@ -40,7 +45,10 @@ pub(crate) struct Interleaved {
 
 /// So many turns of a loop are walked run by run instead of turn by turn: enough to make the cost
 /// of a step small, few enough to find their cache lines again in the next step.
-const TURNS_AT_ONCE: usize = 32;
+fn turns_at_once(stride: isize) -> usize {
+    const CACHED_BYTES: usize = 12 << 10;
+    (CACHED_BYTES / stride.unsigned_abs().max(1)).clamp(32, 512)
+}
 
 /// Walks `length` bytes from packed byte `skip` on, of `body` repeated without end from `origin`
 /// at a distance of `stride`. `length` is not 0.
@@ -75,8 +83,8 @@ fn walk<S: Sink>(node: &Node, origin: isize, skip: usize, length: usize, sink: &
         Shape::Loop { stride, body, .. } => {
             walk_repeated(body, *stride, origin, skip, length, sink)
         }
-        Shape::Scattered { displacements, body } => {
-            walk_scattered(displacements, body, origin, skip, length, sink)
+        Shape::Scattered { places, body } => {
+            walk_scattered(places, body, origin, skip, length, sink)
         }
         Shape::Runs { displacements, starts } => {
             walk_runs(displacements, starts, origin, skip, length, sink)
@@ -110,7 +118,9 @@ fn walk_whole<S: Sink>(node: &Node, origin: isize, sink: &mut S) -> bool {
     match &node.shape {
         Shape::Run => sink.run(origin, node.size),
         Shape::Loop { count, stride, body } => walk_turns(body, *count, *stride, origin, sink),
-        Shape::Scattered { displacements, body } => walk_places(displacements, body, origin, sink),
+        Shape::Scattered { places, body } => {
+            walk_places(places, 0..places.list().len(), body, origin, sink)
+        }
         Shape::Runs { displacements, starts } => sink.runs(origin, displacements, starts),
         Shape::Sequence { parts, .. } => parts.iter().all(|part| walk_whole(part, origin, sink)),
     }
@@ -142,8 +152,9 @@ fn walk_interleaved<S: Sink>(
     origin: isize,
     sink: &mut S,
 ) {
-    for first in (0..count).step_by(TURNS_AT_ONCE) {
-        let count = TURNS_AT_ONCE.min(count - first);
+    let step = turns_at_once(stride);
+    for first in (0..count).step_by(step) {
+        let count = step.min(count - first);
         let at = origin + first as isize * stride;
         let packed_stride = body.size;
         body.each_run(|displacement, block, start| {
@@ -161,16 +172,22 @@ fn walk_interleaved<S: Sink>(
     }
 }
 
-/// Walks all of `body` at each of `displacements`.
-fn walk_places<S: Sink>(displacements: &[isize], body: &Node, origin: isize, sink: &mut S) -> bool {
+/// Walks all of `body` at each of a range of `places`.
+fn walk_places<S: Sink>(
+    places: &Places,
+    range: Range<usize>,
+    body: &Node,
+    origin: isize,
+    sink: &mut S,
+) -> bool {
     if let Shape::Run = body.shape {
-        return sink.listed(origin + body.displacement, displacements, body.size);
+        return sink.listed(origin + body.displacement, places, range, body.size);
     }
-    displacements.iter().all(|displacement| walk_whole(body, origin + displacement, sink))
+    places.list()[range].iter().all(|displacement| walk_whole(body, origin + displacement, sink))
 }
 
 fn walk_scattered<S: Sink>(
-    displacements: &[isize],
+    places: &Places,
     body: &Node,
     origin: isize,
     skip: usize,
@@ -180,16 +197,16 @@ fn walk_scattered<S: Sink>(
     let mut place = skip / body.size;
     let (head, full, tail) = split(skip - place * body.size, length, body.size);
     if let Some((skip, length)) = head {
-        if !walk(body, origin + displacements[place], skip, length, sink) {
+        if !walk(body, origin + places.list()[place], skip, length, sink) {
             return false;
         }
         place += 1;
     }
     let last = place + full;
-    if full > 0 && !walk_places(&displacements[place..last], body, origin, sink) {
+    if full > 0 && !walk_places(places, place..last, body, origin, sink) {
         return false;
     }
-    tail == 0 || walk(body, origin + displacements[last], 0, tail, sink)
+    tail == 0 || walk(body, origin + places.list()[last], 0, tail, sink)
 }
 
 fn walk_runs<S: Sink>(
