@@ -3,6 +3,8 @@
 
 use crate::bcast;
 use crate::estimate::{Cost, Estimate, PEERS_AT_ONCE_MAX};
+use crate::gather;
+use crate::hierarchy;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Place, Schedule};
 use crate::selection::{self, Operation};
@@ -21,6 +23,8 @@ pub enum Algorithm {
     Ring,
     /// Each process sends its block to all others at once.
     AtOnce,
+    /// Gathered inside the machines, exchanged by their leaders, and broadcast inside.
+    Hierarchical,
 }
 
 /// All of them, by the names that people use.
@@ -30,6 +34,7 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("ring", Algorithm::Ring),
     ("at-once", Algorithm::AtOnce),
     ("star", Algorithm::ThroughFirst),
+    ("hierarchical", Algorithm::Hierarchical),
 ];
 
 /// Those that never send two blocks together, which may be of different sizes therefore.
@@ -68,6 +73,16 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
             estimate.up(member, Shape::Star, block_bytes, None);
             estimate.down(member, Shape::Star, block_bytes.saturating_mul(member.size as usize));
         }
+        Algorithm::Hierarchical if !hierarchy::is_ordered(member) => return None,
+        Algorithm::Hierarchical => {
+            let part = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
+            let all = block_bytes.saturating_mul(member.size as usize);
+            let inside = |near: Member| {
+                let up = gather::cost(gather::choose(near, block_bytes), near, block_bytes)?;
+                Some(up + bcast::cost(bcast::choose(near, all), near, all)?)
+            };
+            return hierarchy::cost(member, inside, |far| cost(choose(far, part), far, part));
+        }
     }
     Some(estimate.cost())
 }
@@ -77,7 +92,10 @@ pub fn allgather(member: Member, block_bytes: usize, input: Input) -> Schedule {
     if block_bytes == 0 {
         return Schedule::default();
     }
-    with(choose(member, block_bytes), member, input)
+    match choose(member, block_bytes) {
+        Algorithm::Hierarchical => hierarchy::allgather(member, block_bytes, input),
+        algorithm => with(algorithm, member, input),
+    }
 }
 
 /// `MPI_Allgatherv` (section 6.7): blocks of any sizes, `total_bytes` packed bytes together.
@@ -92,7 +110,8 @@ pub fn allgatherv(member: Member, total_bytes: usize, input: Input) -> Schedule 
 /// [`Algorithm::AtOnce`], which never send two blocks together.
 ///
 /// # Panics
-/// On recursive doubling where the size is not a power of two.
+/// On recursive doubling where the size is not a power of two, and on the hierarchical algorithm,
+/// which needs to know the size of a block.
 pub fn with(algorithm: Algorithm, member: Member, input: Input) -> Schedule {
     let mut schedule = Schedule::default();
     let kept = Area::Receive.block(member.rank as usize);
@@ -107,6 +126,7 @@ pub fn with(algorithm: Algorithm, member: Member, input: Input) -> Schedule {
         Algorithm::Bruck => bruck(&mut schedule, member, own),
         Algorithm::Ring => ring(&mut schedule, member, own),
         Algorithm::AtOnce => at_once(&mut schedule, member, own),
+        Algorithm::Hierarchical => unreachable!("allgather takes it by itself"),
     }
     schedule.end_round();
     schedule

@@ -1,9 +1,11 @@
 //! Allreduce. A block is one element.
 
-use crate::bcast::down;
+use crate::bcast::{self, down};
 use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
+use crate::hierarchy;
 use crate::member::{Input, Member};
+use crate::reduce;
 use crate::reduce_scatter::exchange_shares;
 use crate::schedule::{Area, Operand, Place, Schedule};
 use crate::selection::{self, Operation};
@@ -22,6 +24,11 @@ pub enum Algorithm {
     HalvingDoubling,
     /// Each process reduces one share of the elements and sends it to all others.
     Shares,
+    /// Shares go round a ring, and gather an operand of each process; then their results do. For
+    /// operations that commute.
+    Ring,
+    /// Inside the machines, among their leaders, inside again.
+    Hierarchical,
 }
 
 /// All of them, by the names that people use.
@@ -30,6 +37,8 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("halving-doubling", Algorithm::HalvingDoubling),
     ("shares", Algorithm::Shares),
     ("star", Algorithm::ThroughFirst),
+    ("ring", Algorithm::Ring),
+    ("hierarchical", Algorithm::Hierarchical),
 ];
 
 /// Takes the algorithm for `operands`.
@@ -69,6 +78,26 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
             estimate.reduce_shares(member, share);
             estimate.all_to_all(member, u64::from(member.size - 1), share);
         }
+        Algorithm::Ring if !operands.commutative || operands.count < member.size as usize => {
+            return None;
+        }
+        Algorithm::Ring => {
+            let count = operands.count.div_ceil(member.size as usize);
+            let share = count.saturating_mul(operands.element_bytes);
+            let others = u64::from(member.size - 1);
+            estimate.ring(member, others.saturating_mul(2), share);
+            estimate.repeat(others, |one| one.reduce(near, share));
+        }
+        Algorithm::Hierarchical if !operands.keep_order_in_machines(member) => return None,
+        Algorithm::Hierarchical => {
+            let up = |one: Member| reduce::cost(reduce::choose(one, operands), one, operands);
+            let down = |one: Member| bcast::cost(bcast::choose(one, bytes), one, bytes);
+            return hierarchy::cost(
+                member,
+                |near| Some(up(near)? + down(near)?),
+                |far| cost(choose(far, operands), far, operands),
+            );
+        }
     }
     Some(estimate.cost())
 }
@@ -101,6 +130,8 @@ pub fn with(algorithm: Algorithm, member: Member, operands: Operands, input: Inp
             among_power_of_two(&mut schedule, member, own, exchange_halves);
         }
         Algorithm::Shares => by_shares(&mut schedule, member, own),
+        Algorithm::Ring => ring(&mut schedule, member, own),
+        Algorithm::Hierarchical => return hierarchy::allreduce(member, operands, input),
     }
     schedule
 }
@@ -139,6 +170,40 @@ fn by_shares(schedule: &mut Schedule, member: Member, own: Place) {
         schedule.copy(reduced, result);
     }
     schedule.end_round();
+}
+
+/// In step s of the first half a process sends the share s ranks below, to which it has added its
+/// operand, and receives the one below that. In the end it has the share of its rank.
+fn ring(schedule: &mut Schedule, member: Member, own: Place) {
+    let share_of = |area: Area, rank: u32| share(area, own.count, member.size, rank);
+    let (next, before) = (member.above(1), member.below(1));
+    for step in 1..member.size {
+        let area = if step == 1 { own.area } else { Area::Receive };
+        let (leaving, rank) = (share_of(area, member.below(step)), member.below(step + 1));
+        let (operand, result) = (share_of(own.area, rank), share_of(Area::Receive, rank));
+        if leaving.count > 0 {
+            schedule.send(next, leaving);
+        }
+        if operand.count > 0 {
+            let is_in_place = operand == result;
+            let arriving = Area::Scratch.blocks(0, operand.count);
+            schedule.receive(before, if is_in_place { arriving } else { result });
+            let from = if is_in_place { arriving } else { operand };
+            schedule.reduce(from, result, Operand::From);
+        }
+        schedule.end_round();
+    }
+    for step in 0..member.size - 1 {
+        let leaving = share_of(Area::Receive, member.below(step));
+        let arriving = share_of(Area::Receive, member.below(step + 1));
+        if leaving.count > 0 {
+            schedule.send(next, leaving);
+        }
+        if arriving.count > 0 {
+            schedule.receive(before, arriving);
+        }
+        schedule.end_round();
+    }
 }
 
 /// A process among those whose number is a power of two.

@@ -5,6 +5,7 @@
 //! which only the number of bytes is the same.
 
 use crate::estimate::{Cost, Estimate};
+use crate::hierarchy;
 use crate::member::Member;
 use crate::schedule::{Area, Place, Schedule};
 use crate::selection::{self, Operation};
@@ -18,6 +19,10 @@ pub enum Algorithm {
     Tree(Shape),
     /// The root gives each process a share; the shares go round a ring.
     ScatterRing,
+    /// Pieces follow each other through all processes.
+    Chain,
+    /// To the leaders of the machines, then inside.
+    Hierarchical,
 }
 
 /// All of them, by the names that people use.
@@ -25,7 +30,13 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("binomial", Algorithm::Tree(Shape::Binomial)),
     ("star", Algorithm::Tree(Shape::Star)),
     ("scatter-ring", Algorithm::ScatterRing),
+    ("chain", Algorithm::Chain),
+    ("hierarchical", Algorithm::Hierarchical),
 ];
+
+/// The smallest piece of a chain, in bytes, and how many there are at most.
+const PIECE_BYTES_MIN: usize = 4096;
+const PIECES_MAX: usize = 256;
 
 /// Takes the algorithm for `bytes` bytes.
 pub fn choose(member: Member, bytes: usize) -> Algorithm {
@@ -42,16 +53,80 @@ pub fn cost(algorithm: Algorithm, member: Member, bytes: usize) -> Option<Cost> 
             estimate.down(member, Shape::Star, share);
             estimate.ring(member, u64::from(member.size - 1), share);
         }
+        Algorithm::Chain => return Some(chain_cost(member, bytes, pieces(member, bytes))),
+        Algorithm::Hierarchical if !hierarchy::is_applicable(member) => return None,
+        Algorithm::Hierarchical => {
+            let least = |member: Member| cost(choose(member, bytes), member, bytes);
+            return hierarchy::cost(member, least, least);
+        }
     }
     Some(estimate.cost())
 }
 
 /// `MPI_Bcast` (section 6.4) of `bytes` bytes of packed data.
 pub fn bcast(member: Member, root: u32, bytes: usize) -> Schedule {
-    match choose(member, bytes) {
-        Algorithm::Tree(shape) => tree(member, root, bytes, shape),
-        Algorithm::ScatterRing => scatter_ring(member, root, bytes),
+    of_blocks(member, root, bytes, bytes)
+}
+
+/// The broadcast of any other blocks, which have `bytes` bytes together.
+pub(crate) fn of_blocks(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
+    with(choose(member, bytes), member, root, blocks, bytes)
+}
+
+/// The broadcast of blocks that have `bytes` bytes together, by a given algorithm.
+pub fn with(
+    algorithm: Algorithm,
+    member: Member,
+    root: u32,
+    blocks: usize,
+    bytes: usize,
+) -> Schedule {
+    match algorithm {
+        Algorithm::Tree(shape) => tree(member, root, blocks, shape),
+        Algorithm::ScatterRing => scatter_ring(member, root, blocks),
+        Algorithm::Chain => chain(member, root, blocks, pieces(member, bytes)),
+        Algorithm::Hierarchical => hierarchy::bcast(member, root, blocks, bytes),
     }
+}
+
+/// How many pieces make a chain fastest.
+fn pieces(member: Member, bytes: usize) -> usize {
+    let most = (bytes / PIECE_BYTES_MIN).clamp(1, PIECES_MAX);
+    let numbers = (0..usize::BITS).map(|bit| 1 << bit).take_while(|number| *number <= most);
+    numbers.min_by_key(|number| chain_cost(member, bytes, *number)).unwrap_or(1)
+}
+
+/// The last piece has all processes before it when it begins, and the others before that.
+fn chain_cost(member: Member, bytes: usize, pieces: usize) -> Cost {
+    let mut estimate = Estimate::new(member.situation);
+    let steps = u64::from(member.size - 1) + pieces as u64 - 1;
+    if member.size > 1 {
+        estimate.ring(member, steps, bytes.div_ceil(pieces));
+    }
+    estimate.cost()
+}
+
+/// The broadcast in pieces through the chain of all ranks, from the root on. Who passes one on
+/// receives the next meanwhile.
+pub fn chain(member: Member, root: u32, blocks: usize, pieces: usize) -> Schedule {
+    let mut schedule = Schedule::default();
+    let tree = Tree::new(member, root, Shape::Star);
+    let is_last = tree.position + 1 == member.size;
+    let pieces = pieces.min(blocks) as u32;
+    let piece = |number: u32| share(Area::Receive, blocks, pieces, number);
+    for number in 0..=pieces {
+        if !tree.is_root() && number < pieces {
+            schedule.receive(tree.rank(tree.position - 1), piece(number));
+        }
+        // The root has all pieces from the beginning.
+        if let Some(held) = number.checked_sub(1)
+            && !is_last
+        {
+            schedule.send(tree.rank(tree.position + 1), piece(held));
+        }
+        schedule.end_round();
+    }
+    schedule
 }
 
 /// The broadcast down a tree.

@@ -1,6 +1,7 @@
 //! Predicting how long an algorithm takes, from what its steps cost.
 
 use std::fmt;
+use std::ops::Add;
 
 use crate::fold::Operands;
 use crate::member::Member;
@@ -19,6 +20,14 @@ impl Cost {
     /// In microseconds, for people.
     pub fn microseconds(self) -> f64 {
         self.0 as f64 / 1e6
+    }
+}
+
+impl Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
     }
 }
 

@@ -2,6 +2,7 @@
 //! of ranks.
 
 use crate::estimate::PEERS_AT_ONCE_MAX;
+use crate::hierarchy;
 use crate::member::Member;
 use crate::schedule::{Area, Operand, Place, Schedule};
 use crate::tree::Tree;
@@ -22,6 +23,11 @@ pub struct Operands {
 impl Operands {
     pub(crate) fn bytes(self) -> usize {
         self.count.saturating_mul(self.element_bytes)
+    }
+
+    /// Whether the operands of each machine may be combined before those of others.
+    pub(crate) fn keep_order_in_machines(self, member: Member) -> bool {
+        hierarchy::is_ordered(member) || self.commutative && hierarchy::is_applicable(member)
     }
 
     /// The bytes of one process's share of the elements; none where there are fewer elements than

@@ -2,25 +2,48 @@
 //! as there are processes in the root's receive buffer.
 
 use crate::estimate::{Cost, Estimate};
+use crate::hierarchy;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Schedule};
 use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
 
-/// The ways of gather and scatter, by the names that people use.
-pub const ALGORITHMS: &[(&str, Shape)] = &[("star", Shape::Star), ("binomial", Shape::Binomial)];
+/// The ways of gather and scatter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Along a tree.
+    Tree(Shape),
+    /// Inside the machines, and between their leaders and the root.
+    Hierarchical,
+}
 
-/// Takes the shape of the tree.
-pub fn choose(member: Member, block_bytes: usize) -> Shape {
+/// All of them, by the names that people use.
+pub const ALGORITHMS: &[(&str, Algorithm)] = &[
+    ("star", Algorithm::Tree(Shape::Star)),
+    ("binomial", Algorithm::Tree(Shape::Binomial)),
+    ("hierarchical", Algorithm::Hierarchical),
+];
+
+/// Takes the algorithm.
+pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     selection::choose(Operation::Gather, ALGORITHMS, member, |one| cost(one, member, block_bytes))
 }
 
-/// The predicted time with a tree of a shape.
-pub fn cost(shape: Shape, member: Member, block_bytes: usize) -> Option<Cost> {
+/// The predicted time of an algorithm; none if it is not applicable.
+pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
     let mut estimate = Estimate::new(member.situation);
-    match shape {
-        Shape::Star => estimate.up(member, Shape::Star, block_bytes, None),
-        Shape::Binomial => estimate.growing_tree(member, block_bytes),
+    match algorithm {
+        Algorithm::Tree(Shape::Star) => estimate.up(member, Shape::Star, block_bytes, None),
+        Algorithm::Tree(Shape::Binomial) => estimate.growing_tree(member, block_bytes),
+        Algorithm::Hierarchical if !hierarchy::is_ordered(member) => return None,
+        Algorithm::Hierarchical => {
+            let all = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
+            return hierarchy::cost(
+                member,
+                |near| cost(choose(near, block_bytes), near, block_bytes),
+                |far| cost(Algorithm::Tree(Shape::Star), far, all),
+            );
+        }
     }
     Some(estimate.cost())
 }
@@ -32,7 +55,10 @@ pub fn gather(member: Member, root: u32, block_bytes: usize, input: Input) -> Sc
     if block_bytes == 0 {
         return Schedule::default();
     }
-    tree(member, root, choose(member, block_bytes), input)
+    match choose(member, block_bytes) {
+        Algorithm::Tree(shape) => tree(member, root, shape, input),
+        Algorithm::Hierarchical => hierarchy::gather(member, root, block_bytes, input),
+    }
 }
 
 /// `MPI_Gatherv` (section 6.5): block `i` of the root's receive buffer is what rank `i` sends.

@@ -62,7 +62,7 @@ impl InterMember<'_> {
 
     /// Adds a schedule of the own side alone.
     fn add_inside(self, schedule: &mut Schedule, inside: &Schedule) {
-        schedule.append(inside, self.first_local);
+        schedule.append(inside, |peer| self.local_number(peer), |place| place);
     }
 
     /// The leader sends to that of the other side and receives from it.

@@ -23,6 +23,7 @@ mod costs;
 mod estimate;
 mod fold;
 pub mod gather;
+mod hierarchy;
 pub mod inter;
 mod member;
 pub mod neighborhood;

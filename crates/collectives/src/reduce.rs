@@ -2,6 +2,7 @@
 
 use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
+use crate::hierarchy;
 use crate::member::{Input, Member};
 use crate::reduce_scatter::exchange_shares;
 use crate::schedule::{Area, Schedule};
@@ -16,6 +17,8 @@ pub enum Algorithm {
     Tree(Shape),
     /// Each process reduces one share of the elements and sends it to the root.
     Shares,
+    /// To the leaders of the machines, from there to the root.
+    Hierarchical,
 }
 
 /// All of them, by the names that people use.
@@ -23,6 +26,7 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("binomial", Algorithm::Tree(Shape::Binomial)),
     ("star", Algorithm::Tree(Shape::Star)),
     ("shares", Algorithm::Shares),
+    ("hierarchical", Algorithm::Hierarchical),
 ];
 
 /// Takes the algorithm for `operands`.
@@ -39,6 +43,11 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
             let share = operands.share(member)?;
             estimate.reduce_shares(member, share);
             estimate.up(member, Shape::Star, share, None);
+        }
+        Algorithm::Hierarchical if !operands.keep_order_in_machines(member) => return None,
+        Algorithm::Hierarchical => {
+            let least = |member: Member| cost(choose(member, operands), member, operands);
+            return hierarchy::cost(member, least, least);
         }
     }
     Some(estimate.cost())
@@ -64,6 +73,7 @@ pub fn with(
         match algorithm {
             Algorithm::Tree(shape) => tree(&mut schedule, member, root, shape, operands, source),
             Algorithm::Shares => shares(&mut schedule, member, root, operands, source),
+            Algorithm::Hierarchical => return hierarchy::reduce(member, root, operands, source),
         }
     }
     schedule

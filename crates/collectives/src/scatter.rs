@@ -2,23 +2,33 @@
 //! buffer, one at each process's receive buffer.
 
 use crate::estimate::{Cost, Estimate};
-use crate::gather::ALGORITHMS;
+use crate::gather::{ALGORITHMS, Algorithm};
+use crate::hierarchy;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Schedule};
 use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
 
-/// Takes the shape of the tree.
-pub fn choose(member: Member, block_bytes: usize) -> Shape {
+/// Takes the algorithm.
+pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     selection::choose(Operation::Scatter, ALGORITHMS, member, |one| cost(one, member, block_bytes))
 }
 
-/// The predicted time with a tree of a shape.
-pub fn cost(shape: Shape, member: Member, block_bytes: usize) -> Option<Cost> {
+/// The predicted time of an algorithm; none if it is not applicable.
+pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
     let mut estimate = Estimate::new(member.situation);
-    match shape {
-        Shape::Star => estimate.down(member, Shape::Star, block_bytes),
-        Shape::Binomial => estimate.growing_tree(member, block_bytes),
+    match algorithm {
+        Algorithm::Tree(Shape::Star) => estimate.down(member, Shape::Star, block_bytes),
+        Algorithm::Tree(Shape::Binomial) => estimate.growing_tree(member, block_bytes),
+        Algorithm::Hierarchical if !hierarchy::is_ordered(member) => return None,
+        Algorithm::Hierarchical => {
+            let all = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
+            return hierarchy::cost(
+                member,
+                |near| cost(choose(near, block_bytes), near, block_bytes),
+                |far| cost(Algorithm::Tree(Shape::Star), far, all),
+            );
+        }
     }
     Some(estimate.cost())
 }
@@ -30,7 +40,10 @@ pub fn scatter(member: Member, root: u32, block_bytes: usize, input: Input) -> S
     if block_bytes == 0 {
         return Schedule::default();
     }
-    tree(member, root, choose(member, block_bytes), input)
+    match choose(member, block_bytes) {
+        Algorithm::Tree(shape) => tree(member, root, shape, input),
+        Algorithm::Hierarchical => hierarchy::scatter(member, root, block_bytes, input),
+    }
 }
 
 /// `MPI_Scatterv` (section 6.6): block `i` of the root's send buffer goes to rank `i`.

@@ -224,22 +224,34 @@ impl Schedule {
         }
     }
 
-    /// Adds the rounds of another schedule, in which peers are counted from `first_peer` on.
-    pub(crate) fn append(&mut self, other: &Schedule, first_peer: u32) {
+    /// Adds the rounds of another schedule, whose peers have other ranks here, and whose places may
+    /// lie elsewhere.
+    pub(crate) fn append(
+        &mut self,
+        other: &Schedule,
+        rank: impl Fn(u32) -> u32,
+        place: impl Fn(Place) -> Place,
+    ) {
         for round in other.rounds() {
             for transfer in round.transfers {
                 match *transfer {
-                    Transfer::Send { peer, from } => self.send(first_peer + peer, from),
-                    Transfer::Receive { peer, into } => self.receive(first_peer + peer, into),
+                    Transfer::Send { peer, from } => self.send(rank(peer), place(from)),
+                    Transfer::Receive { peer, into } => self.receive(rank(peer), place(into)),
                     Transfer::Raise { .. } | Transfer::Await { .. } => {
                         unreachable!("a board has the members that it has")
                     }
                 }
             }
-            self.local.extend_from_slice(round.local);
+            for step in round.local {
+                match *step {
+                    Local::Copy { from, into } => self.copy(place(from), place(into)),
+                    Local::Reduce { from, into, first } => {
+                        self.reduce(place(from), place(into), first);
+                    }
+                }
+            }
             self.end_round();
         }
-        self.scratch_blocks = self.scratch_blocks.max(other.scratch_blocks);
     }
 
     /// Keeps the counts of scratch blocks and of blocks in slots: one past the highest that is

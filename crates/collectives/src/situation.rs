@@ -27,6 +27,7 @@ pub struct Layout {
     /// By rank: the lowest rank of those on the same machine. Empty where there is one machine.
     leaders: Vec<u32>,
     nodes: u32,
+    consecutive: bool,
     /// How many members the machine has that has most.
     largest: u32,
     /// For each distance 1, 2, 4, … the most members of one machine whose peers so many ranks
@@ -60,7 +61,14 @@ impl Default for Layout {
 impl Layout {
     /// `size` members on one machine.
     pub fn near(size: u32) -> Self {
-        Self { size, leaders: Vec::new(), nodes: 1, largest: size, leaving: Vec::new() }
+        Self {
+            size,
+            nodes: 1,
+            consecutive: true,
+            leaders: Vec::new(),
+            largest: size,
+            leaving: Vec::new(),
+        }
     }
 
     /// Members on the machines that are named for each of them, in any way.
@@ -87,10 +95,31 @@ impl Layout {
         Self {
             size,
             nodes: first.len() as u32,
+            // Each machine begins once.
+            consecutive: leaders.windows(2).filter(|pair| pair[0] != pair[1]).count() + 1
+                == first.len(),
             largest: most(&|_| true),
             leaving: distances.map(leaves).collect(),
             leaders,
         }
+    }
+
+    /// Members that have a machine each.
+    pub fn apart(size: u32) -> Self {
+        let bits = u32::BITS - size.saturating_sub(1).leading_zeros();
+        Self {
+            size,
+            leaders: (0..size).collect(),
+            nodes: size,
+            consecutive: true,
+            largest: 1,
+            leaving: vec![1; bits as usize],
+        }
+    }
+
+    /// Whether the ranks of each machine follow each other.
+    pub fn is_consecutive(&self) -> bool {
+        self.consecutive
     }
 
     /// How many machines there are.
@@ -133,6 +162,8 @@ mod tests {
         assert_eq!([1, 2, 4].map(|distance| layout.leaving(distance)), [1, 2, 1]);
         assert_eq!(Layout::on_nodes(&[5; 4]), Layout::near(4));
         assert_eq!(Layout::near(4).leaving(2), 0);
+        assert_eq!(Layout::on_nodes(&[3, 2, 1, 0, 7]), Layout::apart(5));
+        assert!(layout.is_consecutive() && !Layout::on_nodes(&[0, 1, 0]).is_consecutive());
     }
 
     #[test]

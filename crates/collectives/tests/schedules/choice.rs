@@ -38,7 +38,9 @@ fn people_can_prefer_every_algorithm_that_is_applicable() {
         for (place, name) in operation.algorithms().into_iter().enumerate() {
             let mut preferences = Preferences::default();
             preferences.want(operation, place);
-            let situation = Situation { preferences, ..Situation::plain(8) };
+            // The ranks of each of two machines follow each other.
+            let layout = Layout::on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]);
+            let situation = Situation { preferences, layout, ..Situation::plain(8) };
             let member = Member { rank: 0, size: 8, situation: &situation };
             assert_eq!(operation.candidates(member, 1024)[0].0, name, "{operation:?}");
         }

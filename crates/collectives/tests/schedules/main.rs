@@ -3,6 +3,7 @@
 mod boards;
 mod choice;
 mod data_movement;
+mod hierarchies;
 mod intercommunicators;
 mod neighborhoods;
 mod reductions;

@@ -1,0 +1,180 @@
+//! Algorithms that a person can want, over machines on which ranks lie in any way: the simulator
+//! checks each operation with each of its algorithms, also where it is not the cheapest.
+
+use collectives::{
+    Input, Layout, Member, Operands, Operation, Preferences, Schedule, Situation, allgather,
+    allreduce, barrier, bcast, gather, reduce, scatter,
+};
+use proptest::prelude::*;
+
+use crate::simulator::{Block, Memory, block, execute, members, symbol};
+
+/// Where members lie, and which algorithm is wanted.
+struct Case {
+    size: u32,
+    situation: Situation,
+}
+
+impl Case {
+    fn new(nodes: &[u32], operation: Operation, algorithm: usize, crowded: bool) -> Self {
+        let size = nodes.len() as u32;
+        let mut preferences = Preferences::default();
+        preferences.want(operation, algorithm);
+        let layout = Layout::on_nodes(nodes);
+        Self {
+            size,
+            situation: Situation { layout, preferences, cores: 2, crowded, ..Situation::default() },
+        }
+    }
+
+    fn run(&self, memories: Vec<Memory>, of: impl Fn(Member) -> Schedule) -> Vec<Memory> {
+        execute(members(self.size, &self.situation).map(of).collect(), memories).0
+    }
+
+    /// The memories of a reduction to `root`, or to all.
+    fn operands(&self, count: usize, root: Option<u32>, input: Input) -> Vec<Memory> {
+        let of = |rank| {
+            let own: Vec<Block> = (0..count).map(|number| block(rank, number)).collect();
+            match input {
+                _ if root.is_some_and(|root| root != rank) => Memory::new(own, Vec::new()),
+                Input::SendBuffer => Memory::new(own, vec![None; count]),
+                Input::InPlace => Memory::new(Vec::new(), own),
+            }
+        };
+        (0..self.size).map(of).collect()
+    }
+
+    fn folded(&self, count: usize) -> Vec<Block> {
+        let of = |number| Some((0..self.size).map(|rank| symbol(rank, number)).collect());
+        (0..count).map(of).collect()
+    }
+}
+
+fn sorted(mut blocks: Vec<Block>, commutative: bool) -> Vec<Block> {
+    if commutative {
+        blocks.iter_mut().flatten().for_each(|operands| operands.sort_unstable());
+    }
+    blocks
+}
+
+/// The ranks on machines in any way, or those of each machine one after the other.
+fn nodes() -> impl Strategy<Value = Vec<u32>> {
+    (prop::collection::vec(0..6u32, 1..24), any::<bool>()).prop_map(|(mut nodes, ordered)| {
+        if ordered {
+            nodes.sort_unstable();
+        }
+        nodes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_algorithm_moves_data_on_any_machines(
+        nodes in nodes(), root in 0..24u32, blocks in 1..60usize, in_place: bool, crowded: bool,
+    ) {
+        let size = nodes.len() as u32;
+        let root = root % size;
+        let input = if in_place { Input::InPlace } else { Input::SendBuffer };
+        let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
+        for algorithm in 0..8 {
+            let case = Case::new(&nodes, Operation::Bcast, algorithm, crowded);
+            let data: Vec<Block> = (0..blocks).map(|number| block(root, number)).collect();
+            let of = |rank| if rank == root { data.clone() } else { vec![None; blocks] };
+            let start = (0..size).map(|rank| Memory::new(Vec::new(), of(rank))).collect();
+            let end = case.run(start, |member| {
+                bcast::with(bcast::choose(member, blocks << 14), member, root, blocks, blocks << 14)
+            });
+            prop_assert!(end.iter().all(|memory| memory.receive == data), "bcast {}", algorithm);
+
+            let case = Case::new(&nodes, Operation::Gather, algorithm, crowded);
+            let start = (0..size).map(|rank| match (rank == root, input) {
+                (false, _) => Memory::new(vec![block(rank, 0)], Vec::new()),
+                (true, Input::SendBuffer) => Memory::new(vec![block(rank, 0)], vec![None; size as usize]),
+                (true, Input::InPlace) => {
+                    let mut receive = vec![None; size as usize];
+                    receive[rank as usize] = block(rank, 0);
+                    Memory::new(Vec::new(), receive)
+                }
+            }).collect();
+            let end = case.run(start, |member| gather::gather(member, root, 8, input));
+            prop_assert_eq!(&end[root as usize].receive, &all, "gather {}", algorithm);
+
+            let case = Case::new(&nodes, Operation::Scatter, algorithm, crowded);
+            let given: Vec<Block> = (0..size).map(|rank| block(root, rank as usize)).collect();
+            let start = (0..size).map(|rank| match (rank == root, input) {
+                (false, _) => Memory::new(Vec::new(), vec![None]),
+                (true, Input::SendBuffer) => Memory::new(given.clone(), vec![None]),
+                (true, Input::InPlace) => Memory::new(given.clone(), Vec::new()),
+            }).collect();
+            let end = case.run(start, |member| scatter::scatter(member, root, 8, input));
+            for rank in (0..size).filter(|rank| *rank != root || !in_place) {
+                let got = &end[rank as usize].receive[0];
+                prop_assert_eq!(got, &given[rank as usize], "scatter {}", algorithm);
+            }
+
+            let case = Case::new(&nodes, Operation::Allgather, algorithm, crowded);
+            let start = (0..size).map(|rank| {
+                let mut receive = vec![None; size as usize];
+                if in_place {
+                    receive[rank as usize] = block(rank, 0);
+                    return Memory::new(Vec::new(), receive);
+                }
+                Memory::new(vec![block(rank, 0)], receive)
+            }).collect();
+            let end = case.run(start, |member| allgather::allgather(member, 8, input));
+            prop_assert!(end.iter().all(|memory| memory.receive == all), "allgather {}", algorithm);
+
+            let case = Case::new(&nodes, Operation::Barrier, algorithm, crowded);
+            case.run(vec![Memory::default(); size as usize], barrier::barrier);
+        }
+    }
+
+    #[test]
+    fn every_algorithm_reduces_on_any_machines(
+        nodes in nodes(), root in 0..24u32, count in 0..60usize, in_place: bool, crowded: bool,
+        commutative: bool, element_bytes in prop::sample::select(vec![8, 1 << 14]),
+    ) {
+        let size = nodes.len() as u32;
+        let root = root % size;
+        let input = if in_place { Input::InPlace } else { Input::SendBuffer };
+        let operands = Operands { count, element_bytes, commutative };
+        for algorithm in 0..8 {
+            let case = Case::new(&nodes, Operation::Reduce, algorithm, crowded);
+            let start = case.operands(count, Some(root), input);
+            let end = case.run(start, |member| reduce::reduce(member, root, operands, input));
+            let found = sorted(end[root as usize].receive.clone(), commutative);
+            prop_assert_eq!(found, case.folded(count), "reduce {}", algorithm);
+
+            let case = Case::new(&nodes, Operation::Allreduce, algorithm, crowded);
+            let start = case.operands(count, None, input);
+            let end = case.run(start, |member| allreduce::allreduce(member, operands, input));
+            for memory in &end {
+                // All have the same bits.
+                prop_assert_eq!(&memory.receive, &end[0].receive, "allreduce {}", algorithm);
+                let found = sorted(memory.receive.clone(), commutative);
+                prop_assert_eq!(found, case.folded(count), "allreduce {}", algorithm);
+            }
+        }
+    }
+}
+
+#[test]
+fn machines_exchange_one_message_of_a_hierarchical_reduction() {
+    // Four machines with four processes: log 4 exchanges of each leader across.
+    let nodes: Vec<u32> = (0..16).map(|rank| rank / 4).collect();
+    let place = Operation::Allreduce.algorithms().iter().position(|name| *name == "hierarchical");
+    let case = Case::new(&nodes, Operation::Allreduce, place.unwrap(), false);
+    let operands = Operands { count: 1, element_bytes: 8, commutative: false };
+    for member in members(case.size, &case.situation) {
+        use collectives::Transfer::{Receive, Send};
+        let schedule = allreduce::allreduce(member, operands, Input::SendBuffer);
+        let crossing = schedule.rounds().flat_map(|round| round.transfers).filter(|transfer| {
+            let (Send { peer, .. } | Receive { peer, .. }) = transfer else { return false };
+            nodes[*peer as usize] != nodes[member.rank as usize]
+        });
+        let expected = if member.rank % 4 == 0 { 4 } else { 0 };
+        assert_eq!(crossing.count(), expected, "rank {}", member.rank);
+    }
+}
