@@ -34,6 +34,7 @@ class Part:
     options: tuple = ()
     place: OneMachine | Cluster = ONE_MACHINE
     variations: tuple = ()
+    libraries: tuple = ()  # the only ones that run it; empty: all
     application: str = ""  # a program of examples/ instead of the benchmark
 
     @property
@@ -42,6 +43,8 @@ class Part:
         return f"{where}{self.processes} processes: {' '.join(self.benchmarks)}"
 
     def wants(self, library: Library) -> bool:
+        if self.libraries:
+            return library.name in self.libraries
         return "/" not in library.name or library.name in self.variations
 
 
@@ -180,11 +183,15 @@ class Measurements:
         self.failures = {}  # library name -> list of sentences
         self.notes = {}  # library name -> what the program left out, as sentences
         self.crossings = {}  # library name -> list of nanoseconds
+        self.guidelines = {}  # (processes, bytes, text) -> records of all rounds
         self.limits = {}  # (way, bytes) -> list of samples: what the machine itself can do
 
     def add(self, library: Library, records: list, place: str, crossings_ns: tuple) -> None:
         self.crossings.setdefault(library.name, []).extend(crossings_ns)
         for record in records:
+            if record["record"] == "guideline":
+                found = record["processes"], record["bytes"], record["guideline"]
+                self.guidelines.setdefault(found, []).append(record)
             if record["record"] == "result":
                 by_library = self.samples.setdefault(key_of(record, place), {})
                 by_library.setdefault(library.name, []).append(

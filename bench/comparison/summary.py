@@ -108,6 +108,24 @@ def print_limits(measurements: Measurements) -> None:
                         for benchmark in WAYS))
 
 
+def print_guidelines(measurements: Measurements) -> None:
+    """Comparisons of which one side was slower in every round, beyond its noise."""
+    if not measurements.guidelines:
+        return
+    violated = {found: records for found, records in measurements.guidelines.items()
+                if all(record["violated"] for record in records)}
+    print("\nPerformance guidelines that Combray does not keep\n" if violated else "")
+    for (processes, size, text), records in violated.items():
+        record = records[-1]
+        print(f"{processes:>4} processes {size_text(size):>10}  {text:<48}"
+              f"{record['slow_us']:>10.2f} µs against {record['fast_us']:.2f} µs, "
+              f"noise {record['noise_us']:.2f} µs")
+    print()
+    print(row(6, "performance guidelines", "≤ 0 violations",
+              "not reached" if violated else "reached",
+              f"{len(violated)} violations in {len(measurements.guidelines)} comparisons"))
+
+
 def print_phases(measurements: Measurements) -> None:
     for title, phase in measurements.phases():
         texts = [text for text in (*(text_of(line, phase) for line in LINES),
@@ -118,3 +136,4 @@ def print_phases(measurements: Measurements) -> None:
         print(f"\nGoals on one machine, {title}\n")
         for text in sorted(texts, key=lambda text: text[:2].strip() or "9"):
             print(text)
+    print_guidelines(measurements)

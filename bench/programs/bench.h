@@ -111,6 +111,7 @@ struct operation {
 
 struct timing {
     double min, median;             /* seconds per iteration, times `share`, over the batches */
+    double spread;                  /* from the lower to the upper quartile of the batches */
     long iterations;                /* per batch */
     int batches;
 };
@@ -147,6 +148,9 @@ void report_section(const struct job *job, const char *benchmark, const char *ex
                     bool with_bandwidth);
 /* Call on rank 0 of MPI_COMM_WORLD; other ranks are ignored. */
 void report_row(const struct job *job, const struct row *row);
+/* A comparison of two ways to do the same; tables show only violations. Times in seconds. */
+void report_guideline(const struct job *job, const char *text, size_t bytes, double slow,
+                      double fast, double noise, bool violated);
 void report_note(const struct job *job, const char *note);
 /* What was seen of the transport while payload_bytes went between ranks 0 and 1: received by the
  * loopback and by the other interfaces of rank 0's machine. */
@@ -172,6 +176,7 @@ void bench_indexed(struct job *job);
 void bench_vector(struct job *job);
 void bench_self(struct job *job);
 void bench_collectives(struct job *job);
+void bench_guidelines(struct job *job);
 /* Shows over what two processes speak: loopback traffic and shared mappings. */
 void show_transport(struct job *job);
 

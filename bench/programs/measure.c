@@ -96,6 +96,7 @@ static struct timing summarize(const struct operation *operation, double *second
     return (struct timing){
         .min = seconds[0] * scale,
         .median = median * scale,
+        .spread = (seconds[3 * batches / 4] - seconds[batches / 4]) * scale,
         .iterations = iterations,
         .batches = batches,
     };

@@ -115,6 +115,27 @@ void report_section(const struct job *job, const char *benchmark, const char *ex
     heading_with_bandwidth = with_bandwidth;
 }
 
+void report_guideline(const struct job *job, const char *text, size_t bytes, double slow,
+                      double fast, double noise, bool violated)
+{
+    char size[32];
+    if (job->rank != 0)
+        return;
+    if (job->options.format == FORMAT_JSON)
+        printf("{\"record\":\"guideline\",\"guideline\":\"%s\",\"processes\":%d,\"bytes\":%zu,"
+               "\"slow_us\":%.4f,\"fast_us\":%.4f,\"noise_us\":%.4f,\"violated\":%s}\n",
+               text, job->size, bytes, slow * MICRO, fast * MICRO, noise * MICRO,
+               violated ? "true" : "false");
+    else if (job->options.format == FORMAT_CSV)
+        printf("guidelines,\"%s\",%d,%zu,violated,%d,,,%.6f,%.6f,,,%.4f\n", text, job->size, bytes,
+               violated, slow * MICRO, slow * MICRO, fast > 0 ? slow / fast : 0);
+    else if (violated)
+        printf("%12s  %-46s %10.3f µs against %10.3f µs, noise %.3f µs\n",
+               size_text(bytes, size, sizeof size), text, slow * MICRO, fast * MICRO,
+               noise * MICRO);
+    fflush(stdout);
+}
+
 void report_note(const struct job *job, const char *note)
 {
     if (job->rank != 0)
