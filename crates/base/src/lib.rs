@@ -9,7 +9,9 @@ pub mod error;
 pub mod ids;
 pub mod limits;
 pub mod rail;
+pub mod region;
 
 pub use error::{Error, ErrorClass, Result};
 pub use ids::{ContextId, GateId, RailId};
-pub use rail::{RailProfile, RemoteMemory};
+pub use rail::RailProfile;
+pub use region::RegionToken;

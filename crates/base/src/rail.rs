@@ -22,13 +22,3 @@ pub struct RailProfile {
     /// memory to the receiver's.
     pub bulk: bool,
 }
-
-/// Memory of a peer that can be fetched from there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RemoteMemory {
-    /// How many runs of bytes the data lies in. 1: `address` is where it is. More: `address` is
-    /// where a table of them is, each as address and length, 8 bytes each.
-    pub runs: u32,
-    /// The address in the peer's memory.
-    pub address: u64,
-}

@@ -11,10 +11,11 @@
 mod board;
 mod card;
 mod ending;
-mod fetch;
+mod regions;
 mod segment;
 mod shared_memory;
 mod shm;
+mod transfer;
 
 pub use board::{Board, Lane, SLOT_BYTES, Turn};
 pub use card::{Card, host, name_node};

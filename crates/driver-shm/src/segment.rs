@@ -1,4 +1,4 @@
-//! A process's shared segment: header and ring.
+//! A process's shared segment: header, table of regions, and ring.
 
 use std::fmt;
 use std::fs::File;
@@ -16,12 +16,15 @@ use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
 use sys::{futex, membarrier};
 
 use crate::card::{Card, host};
+use crate::regions::{Declared, Entry, REGIONS_MAX};
+use crate::transfer::{Runs, probe};
 
 /// Lines of the ring.
 pub(crate) const LINES: usize = 8192;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x02");
-const RING_OFFSET: usize = 4096;
+const REGIONS_OFFSET: usize = 4096;
+const RING_OFFSET: usize = REGIONS_OFFSET + REGIONS_MAX * size_of::<Entry>();
 const SEGMENT_BYTES: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(4096);
 
 /// The beginning of a segment. Fields that are not atomic are written before the card is given
@@ -49,7 +52,8 @@ const ON_WORD: u32 = 1;
 /// The owner sleeps on its pipe and on other descriptors.
 const ON_PIPE: u32 = 2;
 
-const _: () = assert!(size_of::<Header>() <= RING_OFFSET);
+const _: () = assert!(size_of::<Header>() <= REGIONS_OFFSET);
+const _: () = assert!(RING_OFFSET.is_multiple_of(4096));
 const _: () = assert!(std::mem::offset_of!(Header, armed) == 128);
 
 /// The own segment.
@@ -57,6 +61,7 @@ pub(crate) struct Own {
     segment: Arc<Segment>,
     pub card: Card,
     pub consumer: Consumer,
+    pub declared: Box<Declared>,
     /// The pipe that wakes this process when it sleeps on descriptors.
     reader: PipeReader,
     _writer: PipeWriter,
@@ -97,7 +102,17 @@ impl Own {
         // - The consumer is dropped with the segment (both are fields of this value).
         // - Nobody else consumes from the own segment.
         let consumer = unsafe { Consumer::new(segment.ring_memory(), LINES) };
-        Ok(Self { segment, card, consumer, reader, _writer: writer, _file: file, _probe: probe })
+        let declared = Box::new(Declared::new(Arc::clone(&segment)));
+        Ok(Self {
+            segment,
+            card,
+            consumer,
+            declared,
+            reader,
+            _writer: writer,
+            _file: file,
+            _probe: probe,
+        })
     }
 
     pub(crate) fn doorbell(&self) -> Arc<Segment> {
@@ -128,6 +143,24 @@ impl Segment {
         // SAFETY: the mapping begins with a header, written before anybody else could know the
         // segment; what changes later is atomic.
         unsafe { self.mapping.base().cast().as_ref() }
+    }
+
+    /// An entry of the owner's table of regions.
+    ///
+    /// # Panics
+    /// If there are not that many.
+    pub(crate) fn region(&self, slot: usize) -> &Entry {
+        self.find_region(slot).expect("the slot is one of the table")
+    }
+
+    /// The same for a slot that a peer named.
+    pub(crate) fn find_region(&self, slot: usize) -> Option<&Entry> {
+        // SAFETY:
+        // - The table lies inside the mapping, behind the header, and is aligned.
+        // - Entries are made of atomic words, for which every pattern is valid.
+        (slot < REGIONS_MAX).then(|| unsafe {
+            self.mapping.base().add(REGIONS_OFFSET).cast::<Entry>().add(slot).as_ref()
+        })
     }
 
     fn ring_memory(&self) -> NonNull<u8> {
@@ -265,13 +298,16 @@ pub(crate) struct Peer {
     pub producer: Producer,
     pub pid: i32,
     pub fence_required: bool,
-    pub probe_address: u64,
-    pub nonce: [u8; 16],
+    /// Whether its memory can be read and written.
+    pub reachable: bool,
+    /// Of the region with several runs that was used last.
+    pub runs: Option<Box<Runs>>,
 }
 
 impl Peer {
-    /// Opens the segment that `card` tells of, for the sender `sender`.
-    pub(crate) fn open(card: &Card, sender: u32) -> Result<Self, DriverError> {
+    /// Opens the segment that `card` tells of, for the sender `sender`; looks
+    /// whether its memory can be reached, if that is wanted.
+    pub(crate) fn open(card: &Card, sender: u32, reach: bool) -> Result<Self, DriverError> {
         let error = |message: String| DriverError { message };
         let file = card.open()?;
         let path = card.path();
@@ -287,13 +323,13 @@ impl Peer {
         if header.magic != MAGIC || header.nonce != card.nonce {
             return Err(foreign());
         }
-        let (fence_required, probe_address) = (header.fence_required != 0, header.probe_address);
+        let fence_required = header.fence_required != 0;
+        let reachable = reach && probe(card.pid, header.probe_address, &card.nonce);
         // SAFETY:
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card says so).
         let producer = unsafe { Producer::new(segment.ring_memory(), LINES, sender) };
-        let (pid, nonce) = (card.pid, card.nonce);
-        Ok(Self { segment, producer, pid, fence_required, probe_address, nonce })
+        Ok(Self { segment, producer, pid: card.pid, fence_required, reachable, runs: None })
     }
 
     /// The bell of this peer.

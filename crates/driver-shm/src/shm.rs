@@ -5,12 +5,16 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use base::{GateId, RailProfile};
-use driver::{Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
+use base::{GateId, RailProfile, RegionToken};
+use driver::{
+    Access, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, RegionError, Regions, Sink,
+};
+use memory::Buffer;
+use sys::process;
 
 use crate::card::Card;
-use crate::fetch;
 use crate::segment::{Bell, Own, Peer};
+use crate::transfer::{Range, Way};
 
 /// Finds the card of a peer, as its text.
 pub type Lookup = Box<dyn FnMut(GateId) -> Result<String, DriverError> + Send>;
@@ -92,10 +96,9 @@ impl Driver for Shm {
     fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
         let text = (self.lookup)(gate)?;
         let card: Card = text.parse().map_err(|message| DriverError { message })?;
-        let mut peer = Peer::open(&card, self.sender)?;
+        let mut peer = Peer::open(&card, self.sender, self.options.single_copy)?;
         peer.fence_required |= self.own.fence_required();
-        let fetches =
-            self.options.single_copy && fetch::probe(peer.pid, peer.probe_address, &peer.nonce);
+        let fetches = peer.reachable;
         let index = gate.0 as usize;
         if self.peers.len() <= index {
             self.peers.resize_with(index + 1, || None);
@@ -178,11 +181,56 @@ impl Shm {
     #[cold]
     fn run_fetch(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         if let Some(fetch) = self.fetches.pop_front() {
-            let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
-            let arrived = fetch::run(peer.pid, &fetch).is_ok();
-            sink.fetched(fetch.token, arrived);
+            let Fetch { gate, region, length, ref into, token } = fetch;
+            let arrived = self.read_region(gate, region, 0, length, into, 0).is_ok();
+            sink.fetched(token, arrived);
         }
         true
+    }
+}
+
+impl Regions for Shm {
+    fn declare(&mut self, buffer: &Buffer, access: Access) -> Option<RegionToken> {
+        self.own.declared.declare(buffer, access)
+    }
+
+    fn revoke(&mut self, region: RegionToken) -> Result<(), RegionError> {
+        let peers = &self.peers;
+        let has_ended = |peer: &Peer| process::has_ended(peer.pid);
+        self.own.declared.revoke(region, || peers.iter().flatten().any(|peer| has_ended(peer)))
+    }
+
+    fn read_region(
+        &mut self,
+        peer: GateId,
+        region: RegionToken,
+        offset: usize,
+        length: usize,
+        into: &Buffer,
+        at: usize,
+    ) -> Result<(), RegionError> {
+        self.transfer(peer, Way::Read, &Range { region, offset, length, buffer: into, at })
+    }
+
+    fn write_region(
+        &mut self,
+        peer: GateId,
+        region: RegionToken,
+        offset: usize,
+        length: usize,
+        from: &Buffer,
+        at: usize,
+    ) -> Result<(), RegionError> {
+        self.transfer(peer, Way::Write, &Range { region, offset, length, buffer: from, at })
+    }
+}
+
+impl Shm {
+    fn transfer(&mut self, gate: GateId, way: Way, range: &Range<'_>) -> Result<(), RegionError> {
+        match self.peers.get_mut(gate.0 as usize) {
+            Some(Some(peer)) => peer.transfer(way, range),
+            _ => Err(RegionError::Unreachable("it is not connected".to_owned())),
+        }
     }
 }
 
@@ -192,9 +240,8 @@ mod tests {
 
     use std::sync::Mutex;
 
-    use base::RemoteMemory;
     use driver::conformance::{self, Record};
-    use memory::{Buffer, Scratch};
+    use memory::Scratch;
 
     /// Two drivers in this process that know each other.
     fn pair(single_copy: bool) -> (Shm, Shm) {
@@ -220,35 +267,128 @@ mod tests {
     }
 
     #[test]
-    fn fetches_between_runs_on_both_sides() {
-        let (mut one, _two) = pair(true);
-        let source: Arc<Vec<u8>> = Arc::new((0..100_000_u32).map(|i| (i / 3) as u8).collect());
-        let base = source.as_ptr().addr() as u64;
-        let table: Vec<[u64; 2]> = vec![[base + 10, 30_000], [base + 50_000, 20_000]];
-        let memory = RemoteMemory { runs: 2, address: table.as_ptr().addr() as u64 };
-        let scratch = Arc::new(Scratch::zeroed(50_000));
-        let into = Buffer::of_scratch(&scratch, 0, 50_000);
-        let fetch = Fetch { gate: GateId(1), memory, length: 50_000, into: into.clone(), token: 9 };
-        one.fetch(fetch);
-        let mut sink = Record::default();
-        assert!(one.poll(&mut sink));
-        let mut got = vec![0; 50_000];
-        into.read(0, &mut got);
-        if sink.fetched == [(9, true)] {
-            assert_eq!(got, [&source[10..30_010], &source[50_000..70_000]].concat());
+    fn conforms_in_regions() {
+        let (mut one, mut two) = pair(true);
+        if one.peers[1].as_ref().is_some_and(|peer| peer.reachable) {
+            conformance::regions(&mut one, &mut two, GateId(0));
         }
     }
 
     #[test]
-    fn a_fetch_of_more_than_there_is_fails() {
-        let (mut one, _two) = pair(true);
-        let memory = RemoteMemory { runs: 1, address: 8 };
-        let scratch = Arc::new(Scratch::zeroed(64));
-        let into = Buffer::of_scratch(&scratch, 0, 64);
-        one.fetch(Fetch { gate: GateId(1), memory, length: 64, into, token: 1 });
-        let mut sink = Record::default();
-        one.poll(&mut sink);
-        assert_eq!(sink.fetched, [(1, false)]);
+    fn a_fetch_ends_in_the_next_poll() {
+        let (mut one, mut two) = pair(true);
+        let there = Buffer::of_scratch(&Arc::new(Scratch::zeroed(500)), 0, 500);
+        let into = Buffer::of_scratch(&Arc::new(Scratch::zeroed(600)), 0, 600);
+        there.write(0, &[7; 500]);
+        let region = two.declare(&there, Access::Read).unwrap();
+        let reachable = one.peers[1].as_ref().is_some_and(|peer| peer.reachable);
+        // The second wants more than there is.
+        for (token, length, arrives) in [(1, 500, reachable), (2, 501, false)] {
+            one.fetch(Fetch { gate: GateId(1), region, length, into: into.clone(), token });
+            let mut sink = Record::default();
+            assert!(one.poll(&mut sink));
+            assert_eq!(sink.fetched, [(token, arrives)]);
+        }
+    }
+
+    #[test]
+    fn without_single_copy_regions_are_not_reached() {
+        let (mut one, mut two) = pair(false);
+        let memory = Buffer::of_scratch(&Arc::new(Scratch::zeroed(8)), 0, 8);
+        let region = two.declare(&memory, Access::ReadAndWrite).unwrap();
+        let refused = one.read_region(GateId(1), region, 0, 8, &memory, 0).unwrap_err();
+        assert!(refused.to_string().contains("process_vm_readv"), "{refused}");
+        let refused = one.read_region(GateId(5), region, 0, 8, &memory, 0).unwrap_err();
+        assert!(refused.to_string().contains("not connected"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_read_while_it_is_revoked_is_not_believed() {
+        let (mut one, mut two) = pair(true);
+        let length = 1 << 16;
+        let there = Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
+        let into = Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
+        if one.peers[1].as_ref().is_none_or(|peer| !peer.reachable) {
+            return;
+        }
+        let tokens = Mutex::new(Vec::new());
+        let (mut read, mut refused) = (0, 0);
+        std::thread::scope(|scope| {
+            let (tokens, there) = (&tokens, there.clone());
+            scope.spawn(move || {
+                for round in 0..2000_u32 {
+                    // While the region is declared it holds ones only.
+                    there.write(0, &vec![1; length]);
+                    let token = two.declare(&there, Access::Read).unwrap();
+                    *tokens.lock().unwrap() = vec![token];
+                    (0..round % 7 * 1000).for_each(|_| std::hint::spin_loop());
+                    two.revoke(token).unwrap();
+                    there.write(0, &vec![2; length]);
+                }
+                tokens.lock().unwrap().clear();
+                *tokens.lock().unwrap() = vec![RegionToken::NONE; 2];
+            });
+            loop {
+                let token = match tokens.lock().unwrap()[..] {
+                    [] => continue,
+                    [token] => token,
+                    [..] => break,
+                };
+                match one.read_region(GateId(1), token, 0, length, &into, 0) {
+                    Ok(()) => {
+                        read += 1;
+                        let mut bytes = vec![0; length];
+                        into.read(0, &mut bytes);
+                        assert!(bytes.iter().all(|byte| *byte == 1), "read {read} is torn");
+                    }
+                    Err(error) => {
+                        refused += 1;
+                        assert_eq!(error, RegionError::Unknown);
+                    }
+                }
+            }
+        });
+        assert!(read + refused > 0);
+    }
+
+    #[test]
+    fn nothing_is_written_after_a_revocation() {
+        let (mut one, mut two) = pair(true);
+        let length = 1 << 16;
+        let there = Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
+        let from = Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
+        if one.peers[1].as_ref().is_none_or(|peer| !peer.reachable) {
+            return;
+        }
+        from.write(0, &vec![1; length]);
+        let current = Mutex::new(None);
+        std::thread::scope(|scope| {
+            let current = &current;
+            scope.spawn(move || {
+                loop {
+                    let token: Option<RegionToken> = *current.lock().unwrap();
+                    match token {
+                        None => {}
+                        Some(RegionToken { secret: 0, .. }) => break,
+                        Some(token) => {
+                            let written = one.write_region(GateId(1), token, 0, length, &from, 0);
+                            assert!(matches!(written, Ok(()) | Err(RegionError::Unknown)));
+                        }
+                    }
+                }
+            });
+            for round in 0..2000_u32 {
+                let token = two.declare(&there, Access::ReadAndWrite).unwrap();
+                *current.lock().unwrap() = Some(token);
+                (0..round % 7 * 1000).for_each(|_| std::hint::spin_loop());
+                two.revoke(token).unwrap();
+                there.write(0, &vec![2; length]);
+                let mut bytes = vec![0; length];
+                there.read(0, &mut bytes);
+                assert!(bytes.iter().all(|byte| *byte == 2), "round {round}");
+            }
+            *current.lock().unwrap() = Some(RegionToken::NONE);
+        });
     }
 
     #[test]

@@ -8,6 +8,10 @@ use memory::{Buffer, Scratch};
 
 use crate::{Driver, DriverError, Label, Part, Place, Sink};
 
+mod regions;
+
+pub use regions::regions;
+
 /// A sink that keeps what it is given.
 #[derive(Debug, Default)]
 pub struct Record {

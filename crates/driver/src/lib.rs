@@ -12,15 +12,17 @@
 
 pub mod conformance;
 mod loopback;
+mod regions;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{GateId, RailProfile, RemoteMemory};
+use base::{GateId, RailProfile, RegionToken};
 use memory::Buffer;
 
 pub use loopback::Loopback;
+pub use regions::{Access, RegionError, Regions};
 
 /// One technology: one rail to peers, or several. Rails are named by their place in
 /// [`rails`](Self::rails).
@@ -106,8 +108,8 @@ pub struct Part {
 pub struct Fetch {
     /// The peer.
     pub gate: GateId,
-    /// Where the data lies there.
-    pub memory: RemoteMemory,
+    /// The region that holds the data.
+    pub region: RegionToken,
     /// How many bytes, from the first.
     pub length: usize,
     /// Where they go.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use base::{ContextId, GateId, RailId, RailProfile, RemoteMemory, limits};
+use base::{ContextId, GateId, RailId, RailProfile, RegionToken, limits};
 use memory::Buffer;
 use wire::Records;
 
@@ -66,8 +66,8 @@ pub struct Incoming {
 pub struct Fetch {
     /// The peer whose memory is read.
     pub gate: GateId,
-    /// Where the data lies there.
-    pub memory: RemoteMemory,
+    /// The region in which the data lies there.
+    pub region: RegionToken,
     /// How many bytes, from the first, are wanted.
     pub length: u64,
     /// Where they go.
@@ -80,7 +80,7 @@ pub struct Fetch {
 ///
 /// In what order to call: [`connect`](Self::connect) a gate before anything is sent to it or
 /// arrives from it, [`open_context`](Self::open_context) before it is used. Then
-/// - commands: [`send`](Self::send), [`receive`](Self::receive), probes, [`cancel`](Self::cancel);
+/// - commands: [`send`](Self::send) (with [`wants_region`](Self::wants_region)), [`receive`](Self::receive), probes, [`cancel`](Self::cancel);
 /// - inputs: [`handle_packet`](Self::handle_packet), [`begin_part`](Self::begin_part) and
 ///   [`end_part`](Self::end_part), [`handle_sent`](Self::handle_sent),
 ///   [`handle_fetched`](Self::handle_fetched), [`lose_rail`](Self::lose_rail);
@@ -102,6 +102,8 @@ pub struct Engine {
     /// What came for contexts that are not open here yet.
     pub(crate) orphans: HashMap<ContextId, Vec<Orphan>>,
     pub(crate) fetches: VecDeque<Fetch>,
+    /// Regions that are needed no more.
+    pub(crate) revocations: Vec<RegionToken>,
     /// How many chunks and fetches there were so far.
     pub(crate) submitted: u64,
     /// Gates whose outbox is not empty, in the order in which they got something.
@@ -154,6 +156,7 @@ impl Engine {
             in_flows: Slab::new(),
             orphans: HashMap::new(),
             fetches: VecDeque::new(),
+            revocations: Vec::new(),
             submitted: 0,
             gates_with_work: VecDeque::new(),
             strategy,
@@ -449,6 +452,45 @@ impl Engine {
     /// Gives a request up: it completes as it would have, and is then forgotten.
     pub fn detach(&mut self, id: RequestId) {
         self.requests.detach(id);
+    }
+
+    /// The data of a message just submitted, if it is to be announced and its receiver may fetch it:
+    /// whoever has declared it as a region says so with [`expose`](Self::expose), before anything
+    /// else is asked for.
+    #[inline]
+    pub fn wants_region(&self, send: RequestId) -> Option<&Buffer> {
+        let index = send.0.index;
+        let request = self.requests.get(send)?;
+        let (gate, buffer) = (request.gate, &request.buffer);
+        if gate == self.own {
+            // Copied as it is matched.
+            return None;
+        }
+        let gate = &self.gates[gate.0 as usize];
+        let segment_min = gate.fetch_segment_bytes_min?;
+        let announced = gate.outbox.back().map(|waiting| waiting.chunk);
+        let wanted = matches!(announced, Some(Chunk::Announce(of)) if of == index)
+            && buffer.len() / buffer.segment_count().max(1) >= segment_min.min(buffer.len());
+        wanted.then_some(buffer)
+    }
+
+    /// The receiver of a message just submitted may fetch its data from `region`, which is revoked
+    /// as soon as [`next_revocation`](Self::next_revocation) gives it back.
+    pub fn expose(&mut self, send: RequestId, region: RegionToken) {
+        self.requests[send.0.index].region = region;
+    }
+
+    /// A region that [`expose`](Self::expose) was told of, and that is to be revoked now: to be asked
+    /// for after every input, before the program hears of anything.
+    #[inline]
+    pub fn next_revocation(&mut self) -> Option<RegionToken> {
+        self.revocations.pop()
+    }
+
+    /// Nobody shall fetch the data of this message any more.
+    pub(crate) fn take_back_region(&mut self, index: u32) {
+        let region = std::mem::replace(&mut self.requests[index].region, RegionToken::NONE);
+        self.revocations.extend((region != RegionToken::NONE).then_some(region));
     }
 
     /// The next transfer that a rail shall make by reading a peer's memory.

@@ -1,6 +1,6 @@
 //! From packets to messages.
 
-use base::{ContextId, GateId, RailId, RemoteMemory, limits};
+use base::{ContextId, GateId, RailId, RegionToken, limits};
 use memory::Buffer;
 use wire::{Envelope, FlowLabel, LoneMessage, Malformed, PartLabel, Record, Records};
 
@@ -42,7 +42,7 @@ struct Arrival<'a> {
 
 enum Body<'a> {
     Eager { data: &'a [u8], synchronous: Option<u64> },
-    Announced { request: u64, length: u64, memory: Option<RemoteMemory> },
+    Announced { request: u64, length: u64, region: Option<RegionToken> },
 }
 
 impl Engine {
@@ -395,33 +395,33 @@ impl Engine {
                     self.push_control(arrival.gate, Record::Finished { request });
                 }
             }
-            Body::Announced { request, length, memory } => {
+            Body::Announced { request, length, region } => {
                 receive.expected = length;
                 receive.remote = request;
                 receive.state = State::Filling;
                 self.counters.announced_received.add(1);
-                self.start_filling(index, memory);
+                self.start_filling(index, region);
             }
         }
     }
 
     /// Chooses how the data of an announced message comes.
-    fn start_filling(&mut self, index: u32, memory: Option<RemoteMemory>) {
+    fn start_filling(&mut self, index: u32, region: Option<RegionToken>) {
         let receive = &self.requests[index];
         let (gate, remote, length) = (receive.gate, receive.remote, receive.wanted());
         if gate == self.own {
             return self.copy_locally(index);
         }
         let fetches = self.gates[gate.0 as usize].fetch_segment_bytes_min.is_some();
-        match memory {
+        match region {
             _ if length == 0 => {
                 self.complete(index);
                 self.push_control(gate, Record::Finished { request: remote });
             }
-            Some(memory) if fetches => {
+            Some(region) if fetches => {
                 let (into, request) = (receive.buffer.clone(), self.requests.id(index));
                 self.submitted += 1;
-                self.fetches.push_back(Fetch { gate, memory, length, into, request });
+                self.fetches.push_back(Fetch { gate, region, length, into, request });
             }
             _ => {
                 let receiver = self.requests.id(index).0.to_u64();
@@ -449,8 +449,8 @@ impl Engine {
             Body::Eager { data, synchronous } => {
                 (data.len() as u64, Content::Eager { data: data.into(), synchronous })
             }
-            Body::Announced { request, length, memory } => {
-                (length, Content::Announced { request, memory })
+            Body::Announced { request, length, region } => {
+                (length, Content::Announced { request, region })
             }
         };
         let (arrival, bin) = (Links::NONE, Links::NONE);
@@ -480,8 +480,8 @@ impl Engine {
             self.forget_unexpected(message);
         let body = match &content {
             Content::Eager { data, synchronous } => Body::Eager { data, synchronous: *synchronous },
-            Content::Announced { request, memory } => {
-                Body::Announced { request: *request, length, memory: *memory }
+            Content::Announced { request, region } => {
+                Body::Announced { request: *request, length, region: *region }
             }
         };
         self.fill(receive, &Arrival { gate, context, source, tag, body });
@@ -515,6 +515,7 @@ impl Engine {
             Record::Finished { request } => {
                 let index =
                     self.of_peer(gate, request, &[State::AwaitingMatch, State::Announced])?;
+                self.take_back_region(index);
                 let send = &mut self.requests[index];
                 send.bytes = send.buffer.len() as u64;
                 self.complete(index);
@@ -543,6 +544,7 @@ impl Engine {
             Record::CancelReply { request, withdrawn: true } => {
                 let index =
                     self.of_peer(gate, request, &[State::AwaitingMatch, State::Announced])?;
+                self.take_back_region(index);
                 self.requests[index].cancelled = true;
                 self.complete(index);
             }
@@ -571,10 +573,11 @@ impl Engine {
         length: u64,
     ) -> Result<(), Malformed> {
         let index = self.of_peer(gate, request, &[State::Announced])?;
-        let send = &mut self.requests[index];
-        if length == 0 || length > send.buffer.len() as u64 {
+        if length == 0 || length > self.requests[index].buffer.len() as u64 {
             return Err(Malformed { offset: 0, what: "a grant of an impossible length" });
         }
+        self.take_back_region(index);
+        let send = &mut self.requests[index];
         send.state = State::Streaming;
         send.bytes = 0;
         send.expected = length;
@@ -664,8 +667,8 @@ fn arrival<'a>(
 ) -> Arrival<'a> {
     let body = match record {
         Record::Message { payload, synchronous, .. } => Body::Eager { data: payload, synchronous },
-        Record::Announce { request, length, memory, .. } => {
-            Body::Announced { request, length, memory }
+        Record::Announce { request, length, region, .. } => {
+            Body::Announced { request, length, region }
         }
         _ => unreachable!("only messages arrive"),
     };

@@ -1,6 +1,6 @@
 //! From the outbox to packets.
 
-use base::{GateId, RailId, RemoteMemory};
+use base::{GateId, RailId, RegionToken};
 use memory::Buffer;
 use wire::{Envelope, FlowLabel, PartLabel, Record};
 
@@ -420,13 +420,12 @@ impl Engine {
                 write_with_payload(&record, &request.buffer, 0, payload, out)
             }
             Chunk::Announce(index) => {
-                let memory = self.expose(index);
                 let request = &self.requests[index];
                 let record = Record::Announce {
                     envelope: envelope(&self.contexts, request),
                     request: self.requests.id(index).0.to_u64(),
                     length: request.buffer.len() as u64,
-                    memory,
+                    region: Some(request.region).filter(|region| *region != RegionToken::NONE),
                 };
                 record.emit(out)
             }
@@ -464,38 +463,6 @@ impl Engine {
                 }
             }
         }
-    }
-
-    /// Where the receiver can fetch the data of a message that is to be announced, if that is
-    /// better than sending it.
-    fn expose(&mut self, index: u32) -> Option<RemoteMemory> {
-        let request = &mut self.requests[index];
-        if request.gate == self.own {
-            // Copied from layout to layout when it is received.
-            return None;
-        }
-        let segment_min = self.gates[request.gate.0 as usize].fetch_segment_bytes_min?;
-        let (length, segments) = (request.buffer.len(), request.buffer.segment_count());
-        if request.buffer.is_contiguous() || segments == 1 {
-            let mut address = 0;
-            request.buffer.runs(0, length, &mut |at, _| {
-                address = at as u64;
-                false
-            });
-            return Some(RemoteMemory { runs: 1, address });
-        }
-        if length / segments.max(1) < segment_min {
-            return None;
-        }
-        let Request { buffer, exposed_runs, .. } = request;
-        let mut runs = Vec::with_capacity(segments);
-        buffer.runs(0, length, &mut |address, length| {
-            runs.push([address as u64, length as u64]);
-            true
-        });
-        *exposed_runs = runs.into();
-        let runs = u32::try_from(exposed_runs.len()).ok()?;
-        Some(RemoteMemory { runs, address: exposed_runs.as_ptr().addr() as u64 })
     }
 }
 

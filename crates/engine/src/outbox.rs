@@ -55,7 +55,7 @@ impl Window for Outbox<'_> {
                     envelope: envelope(self.contexts, request),
                     request: 0,
                     length: 0,
-                    memory: None,
+                    region: None,
                 };
                 self.message(request, Offer::new(record.header_len(), 0))
             }

@@ -11,7 +11,7 @@
 //! both:     Complete ──taken, or nobody will ask────────────▶ Free
 //! ```
 
-use base::GateId;
+use base::{GateId, RegionToken};
 use memory::Buffer;
 
 use crate::flow::ContextSlot;
@@ -132,9 +132,8 @@ pub(crate) struct Request {
     pub order: u64,
     /// Neighbours among the posted receives of the same bin, or among the wildcards.
     pub links: Links,
-    /// Sends: the table of runs that the receiver reads when the data is not contiguous, each as
-    /// address and length; kept here until the request is complete.
-    pub exposed_runs: Box<[[u64; 2]]>,
+    /// Announced sends: the region from which the receiver may fetch the data.
+    pub region: RegionToken,
 }
 
 pub(crate) const ANY_SOURCE: u32 = u32::MAX;
@@ -161,7 +160,7 @@ impl Request {
             remote: 0,
             order: 0,
             links: Links::NONE,
-            exposed_runs: Box::default(),
+            region: RegionToken::NONE,
         }
     }
 
@@ -324,9 +323,7 @@ impl Requests {
         let request = &mut self.places[index as usize];
         debug_assert!(request.state != State::Complete, "completed twice");
         request.state = State::Complete;
-        if !request.exposed_runs.is_empty() {
-            request.exposed_runs = Box::default();
-        }
+        debug_assert!(request.region == RegionToken::NONE, "a region outlives its message");
         if request.detached {
             self.discard(index);
         }

@@ -1,6 +1,6 @@
 //! Messages that arrived before their receive was posted.
 
-use base::{GateId, RemoteMemory};
+use base::{GateId, RegionToken};
 
 use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
@@ -16,7 +16,7 @@ pub(crate) enum Content {
     /// All its data. `synchronous` is the sender's request that waits for the match.
     Eager { data: Box<[u8]>, synchronous: Option<u64> },
     /// The sender keeps the data, under its request `request`.
-    Announced { request: u64, memory: Option<RemoteMemory> },
+    Announced { request: u64, region: Option<RegionToken> },
 }
 
 #[derive(Debug)]

@@ -333,7 +333,7 @@ fn lengths_have_more_than_32_bits() {
     let length = (5 << 32) + 7;
     let flow = wire::FlowLabel::New { context: ContextId::new(0, 0), source: 0 };
     let envelope = wire::Envelope { flow, tag: 1, sequence: 0 };
-    let record = wire::Record::Announce { envelope, request: 1, length, memory: None };
+    let record = wire::Record::Announce { envelope, request: 1, length, region: None };
     let mut packet = vec![0; record.buffer_len()];
     record.emit(&mut packet);
     two.handle_packet(GateId(0), &packet).unwrap();

@@ -241,6 +241,23 @@ impl Buffer {
         self.shape().is_none()
     }
 
+    /// Whether both are laid out alike at the same place, in memory of the program.
+    pub fn is_same(&self, other: &Buffer) -> bool {
+        let same_shape = match (self.shape(), other.shape()) {
+            (Some(one), Some(two)) => {
+                Arc::ptr_eq(&one.layout, &two.layout) && one.count == two.count
+            }
+            (one, two) => one.is_none() && two.is_none() && self.len() == other.len(),
+        };
+        let owned = self.is_owned() || other.is_owned();
+        same_shape && !owned && self.base_address() == other.base_address()
+    }
+
+    /// Whether it keeps memory of our own alive.
+    pub fn is_owned(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.owner.is_some())
+    }
+
     /// How many runs of bytes the data lies in (an upper bound).
     pub fn segment_count(&self) -> usize {
         self.shape().map_or(1, |shape| shape.layout.segment_count(shape.count))

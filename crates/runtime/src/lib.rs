@@ -15,11 +15,13 @@ pub mod instruments;
 pub mod lock;
 mod rails;
 mod receiver;
+mod regions;
 mod runtime;
 pub mod samples;
 pub mod waiting;
 mod wire_up;
 
+pub use driver::{Access, RegionError};
 pub use guidance::{Guidance, preferences};
 pub use runtime::Runtime;
 pub use wire_up::{StartError, Started, start};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{ContextId, GateId, RailId, RailProfile};
-use driver::{Doorbell, Driver, DriverError, Part, Sink};
-use driver_shm::Bell;
+use driver::{Access, Doorbell, Driver, DriverError, Part, Regions, Sink};
+use driver_shm::{Bell, Shm};
 use engine::strategy::{self, Strategy};
 use engine::{
     ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, Preferences, Receive, RequestId,
@@ -69,6 +69,18 @@ impl Runtime {
         runtime
     }
 
+    pub(crate) fn own(&self) -> GateId {
+        self.own
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn shm(&mut self) -> &mut Shm {
+        &mut self.rails.shm
+    }
+
     /// Opens a message space.
     pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {
         self.instruments.journal.note(Kind::ContextOpened, &[number_of(id), rank.into()]);
@@ -130,7 +142,13 @@ impl Runtime {
         if !self.engine.is_connected(send.gate) {
             self.connect(send.gate);
         }
-        self.engine.send(send)
+        let request = self.engine.send(send);
+        if let Some(buffer) = self.engine.wants_region(request)
+            && let Some(region) = self.rails.shm.declare(buffer, Access::Read)
+        {
+            self.engine.expose(request, region);
+        }
+        request
     }
 
     /// Posts a receive.
@@ -270,13 +288,17 @@ impl Runtime {
         if self.copying.is_timing() {
             self.note_copied();
         }
+        while let Some(region) = self.engine.next_revocation() {
+            let revoked = self.rails.shm.revoke(region);
+            debug_assert_eq!(revoked, Ok(()), "it was declared for the message");
+        }
         while let Some(fetch) = self.engine.next_fetch() {
-            let engine::Fetch { gate, memory, length, into, request } = fetch;
+            let engine::Fetch { gate, region, length, into, request } = fetch;
             match self.copying.begin(request, length, Instant::now()) {
                 Mechanism::Fetch => {
                     self.instruments.runtime.fetch_chosen.add(1);
                     let (length, token) = (length as usize, request.to_u64());
-                    self.rails.shm.fetch(driver::Fetch { gate, memory, length, into, token });
+                    self.rails.shm.fetch(driver::Fetch { gate, region, length, into, token });
                 }
                 Mechanism::Stream => {
                     self.instruments.runtime.stream_chosen.add(1);

@@ -59,6 +59,7 @@ impl World {
         let request = (!short).then(|| self.engine(from).send(send));
         if let Some(request) = request {
             self.message_of_request.insert((from, request.to_u64()), message);
+            self.declare_region(from, message, request);
         } else {
             region.reuse();
         }

@@ -1,7 +1,7 @@
 //! Packets and fetches: from the engines to the network and back, observed by the reference.
 
-use base::{ContextId, GateId};
-use engine::{Fetch, Place, Planned};
+use base::{ContextId, GateId, RegionToken};
+use engine::{Fetch, Place, Planned, RequestId};
 use wire::{Envelope, FlowLabel, PartLabel, Record, Records};
 
 use crate::losses::Arrivals;
@@ -105,15 +105,8 @@ impl World {
         let mut records = 0;
         for record in Records::new(&packet) {
             records += 1;
-            match record {
-                Ok(Record::Announce { request, memory: Some(memory), .. }) => {
-                    let message = self.message_of_request[&(from, request)];
-                    self.exposed.insert((from, memory.address), (message, memory.runs));
-                }
-                Ok(Record::Flow { context, number, .. }) => {
-                    self.numbers.insert((from, number), (context_index(context), to));
-                }
-                _ => {}
+            if let Ok(Record::Flow { context, number, .. }) = record {
+                self.numbers.insert((from, number), (context_index(context), to));
             }
         }
         self.report.packets += 1;
@@ -157,6 +150,7 @@ impl World {
         let taken = self.engine(to.0).handle_packet(from, packet);
         taken
             .map_err(|malformed| format!("process {} of process {}: {malformed}", to.0, from.0))?;
+        self.revoke_regions(to.0)?;
         self.begin_fetches(to.0);
         Ok(())
     }
@@ -208,6 +202,26 @@ impl World {
         }
     }
 
+    /// Plays the rail that lets peers read memory: declares what a message just submitted is to be
+    /// fetched from.
+    pub(crate) fn declare_region(&mut self, process: u32, message: usize, request: RequestId) {
+        if self.engine(process).wants_region(request).is_none() {
+            return;
+        }
+        let region = RegionToken { place: message as u64, secret: self.rng.u64(..) };
+        self.exposed.insert((process, region), message);
+        self.engine(process).expose(request, region);
+    }
+
+    fn revoke_regions(&mut self, process: u32) -> Outcome {
+        while let Some(region) = self.engine(process).next_revocation() {
+            if self.exposed.remove(&(process, region)).is_none() {
+                return Err(format!("process {process} revokes what it has not: {region:?}"));
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn begin_fetches(&mut self, process: u32) {
         while let Some(fetch) = self.engine(process).next_fetch() {
             if self.rng.u8(..16) < self.setting.declined_fetches {
@@ -219,27 +233,22 @@ impl World {
         }
     }
 
-    /// Plays the rail that reads a peer's memory: what lies there is known by its address.
+    /// Plays the rail that reads a peer's memory: what lies there is known by its token.
     pub(crate) fn end_fetch(&mut self, process: u32, fetch: &Fetch) -> Outcome {
         let arrives = self.rng.u8(..16) >= self.setting.failing_fetches;
         if arrives {
-            let at = (fetch.gate.0, fetch.memory.address);
-            let Some(&(message, runs)) = self.exposed.get(&at) else {
+            let Some(&message) = self.exposed.get(&(fetch.gate.0, fetch.region)) else {
                 return Err(format!("process {process} fetches from nowhere: {fetch:?}"));
             };
             let message = &self.messages[message];
-            let (first, count) = message.region.runs();
-            if runs != count || runs == 1 && fetch.memory.address != first {
-                return Err(format!("process {process} fetches another layout: {fetch:?}"));
-            }
-            if message.done || message.to != process || runs != fetch.memory.runs {
+            if message.done || message.to != process {
                 return Err(format!("process {process} fetches what is gone: {fetch:?}"));
             }
             let mut data = vec![0; fetch.length as usize];
             message.region.buffer.read(0, &mut data);
             fetch.into.write(0, &data);
             self.report.fetches += 1;
-            self.report.scattered_fetches += u64::from(runs > 1);
+            self.report.scattered_fetches += u64::from(!message.region.buffer.is_contiguous());
         } else {
             self.report.refused_fetches += 1;
         }

@@ -108,7 +108,10 @@ impl World {
             }
             self.check_memory(index)?;
         }
-        Ok(())
+        match self.exposed.values().find(|&&message| self.messages[message].done) {
+            Some(message) => Err(format!("the region of message {message} is not revoked")),
+            None => Ok(()),
+        }
     }
 
     /// Whether the wish to have a message back may be without effect: both wait for the receiver to

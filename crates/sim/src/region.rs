@@ -42,17 +42,6 @@ impl Region {
         Self { buffer, whole, scattered }
     }
 
-    /// The address of the first run of the message's bytes, and how many there are.
-    pub(crate) fn runs(&self) -> (u64, u32) {
-        let (mut first, mut count) = (0, 0);
-        self.buffer.runs(0, self.buffer.len(), &mut |address, _| {
-            first = if count == 0 { address as u64 } else { first };
-            count += 1;
-            true
-        });
-        (first, count)
-    }
-
     /// Gives the memory to something else, as programs do once a send is complete.
     pub(crate) fn reuse(&self) {
         self.whole.write(0, &vec![REUSED; self.whole.len()]);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use base::{ContextId, GateId, RailId};
+use base::{ContextId, GateId, RailId, RegionToken};
 use engine::{ContextSlot, Engine, MessageId, RequestId};
 use fastrand::Rng;
 
@@ -105,8 +105,8 @@ pub(crate) struct World {
     pub stream_lengths: HashMap<(u32, u32, usize), u32>,
     /// By sender and the name of its request.
     pub message_of_request: HashMap<(u32, u64), usize>,
-    /// What lies at the addresses (of the process) that were announced: message and runs.
-    pub exposed: HashMap<(u32, u64), (usize, u32)>,
+    /// The message whose data lies in a region of a process.
+    pub exposed: HashMap<(u32, RegionToken), usize>,
     /// The streams (context, sender) to which a receiver gave a number.
     pub numbers: HashMap<(u32, u32), (usize, u32)>,
     /// What has arrived that is numbered, by sender and receiver.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use base::{ContextId, GateId, RailId, RailProfile, RemoteMemory};
+use base::{ContextId, GateId, RailId, RailProfile, RegionToken};
 use engine::strategy::Aggregate;
 use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send};
 use fastrand::Rng;
@@ -70,9 +70,9 @@ fn record(rng: &mut Rng) -> Record<'static> {
             Record::Message { envelope: envelope(rng), synchronous, payload }
         }
         1 => {
-            let memory = RemoteMemory { runs: rng.u32(1..), address: rng.u64(..) };
-            let memory = rng.bool().then_some(memory);
-            Record::Announce { envelope: envelope(rng), request, length, memory }
+            let region = RegionToken { place: rng.u64(..), secret: rng.u64(..) };
+            let region = rng.bool().then_some(region);
+            Record::Announce { envelope: envelope(rng), request, length, region }
         }
         2 => Record::Grant { request, receiver, length },
         3 => Record::Data { receiver, offset: rng.u64(..300), payload },

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use base::{ContextId, RemoteMemory};
+use base::{ContextId, RegionToken};
 
 use crate::layout::*;
 use crate::{MESSAGE_HEADER_BYTES, padded};
@@ -53,8 +53,8 @@ pub enum Record<'a> {
         request: u64,
         /// The message's length in bytes.
         length: u64,
-        /// Where the receiver can fetch the data, if it can.
-        memory: Option<RemoteMemory>,
+        /// The region from which the receiver can fetch the data, if it can.
+        region: Option<RegionToken>,
     },
     /// The receiver is ready for the data of an announced message.
     Grant {
@@ -211,14 +211,14 @@ impl Record<'_> {
                 }
                 at
             }
-            Record::Announce { envelope, request, length, memory } => {
-                let flags = memory.map_or(0, |_| FLAG_FETCHABLE);
+            Record::Announce { envelope, request, length, region } => {
+                let flags = region.map_or(0, |_| FLAG_FETCHABLE);
                 let at = put_envelope(out, KIND_ANNOUNCE, flags, 0, envelope);
-                let memory = memory.unwrap_or(RemoteMemory { runs: 0, address: 0 });
+                let region = region.unwrap_or(RegionToken::NONE);
                 put_u64(out, at, request);
                 put_u64(out, at + 8, length);
-                put_u64(out, at + 16, memory.address);
-                put_u64(out, at + 24, u64::from(memory.runs));
+                put_u64(out, at + 16, region.place);
+                put_u64(out, at + 24, region.secret);
                 at + ANNOUNCE_BYTES
             }
             Record::Grant { request, receiver, length } => {
@@ -412,17 +412,10 @@ fn parse_message(rest: &[u8], flags: u8, payload_len: usize) -> Parsed<'_> {
 fn parse_announce(rest: &[u8], flags: u8) -> Parsed<'_> {
     let (envelope, at) = parse_envelope(rest, flags)?;
     let body = rest.get(at..at + ANNOUNCE_BYTES).ok_or(CUT)?;
-    let memory = if flags & FLAG_FETCHABLE == 0 {
-        None
-    } else {
-        let runs = u32::try_from(u64_at(body, 24)).map_err(|_| "too many runs")?;
-        if runs == 0 {
-            return Err("fetchable memory has no runs");
-        }
-        Some(RemoteMemory { runs, address: u64_at(body, 16) })
-    };
+    let region = RegionToken { place: u64_at(body, 16), secret: u64_at(body, 24) };
+    let region = (flags & FLAG_FETCHABLE != 0).then_some(region);
     let record =
-        Record::Announce { envelope, request: u64_at(body, 0), length: u64_at(body, 8), memory };
+        Record::Announce { envelope, request: u64_at(body, 0), length: u64_at(body, 8), region };
     Ok((record, at + ANNOUNCE_BYTES))
 }
 

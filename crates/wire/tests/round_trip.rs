@@ -1,6 +1,6 @@
 //! Every record survives emit and parse; no bytes whatever make the parser panic.
 
-use base::{ContextId, RemoteMemory};
+use base::{ContextId, RegionToken};
 use proptest::prelude::*;
 use wire::{Envelope, FlowLabel, Record, Records};
 
@@ -17,8 +17,8 @@ fn envelope() -> impl Strategy<Value = Envelope> {
     })
 }
 
-fn memory() -> impl Strategy<Value = RemoteMemory> {
-    (1..=u32::MAX, any::<u64>()).prop_map(|(runs, address)| RemoteMemory { runs, address })
+fn region() -> impl Strategy<Value = RegionToken> {
+    any::<(u64, u64)>().prop_map(|(place, secret)| RegionToken { place, secret })
 }
 
 fn record(payload: &'static [u8]) -> impl Strategy<Value = Record<'static>> {
@@ -27,12 +27,12 @@ fn record(payload: &'static [u8]) -> impl Strategy<Value = Record<'static>> {
         (envelope(), any::<Option<u64>>(), payload.clone()).prop_map(
             |(envelope, synchronous, payload)| Record::Message { envelope, synchronous, payload }
         ),
-        (envelope(), any::<u64>(), any::<u64>(), proptest::option::of(memory())).prop_map(
-            |(envelope, request, length, memory)| Record::Announce {
+        (envelope(), any::<u64>(), any::<u64>(), proptest::option::of(region())).prop_map(
+            |(envelope, request, length, region)| Record::Announce {
                 envelope,
                 request,
                 length,
-                memory
+                region
             }
         ),
         (any::<u64>(), any::<u64>(), any::<u64>())

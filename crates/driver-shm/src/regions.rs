@@ -1,0 +1,241 @@
+//! Regions: the table in a process's segment that tells its peers where its regions are.
+//!
+//! An entry is written by its owner only. Its `state` is 0 while it names nothing, and set last; a
+//! peer looks at it before it uses the rest, and again after it has read the region: what it read
+//! counts only if the state is the same. A peer that writes counts itself as a writer first, and
+//! whoever revokes waits until there is none.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::time::{Duration, Instant};
+
+use base::RegionToken;
+use driver::{Access, RegionError};
+use memory::Buffer;
+use sys::cross_memory::Run;
+
+use crate::segment::Segment;
+
+/// How many regions a process can have declared at a time.
+pub(crate) const REGIONS_MAX: usize = 1024;
+
+/// How many tables of runs are kept for regions that are declared again.
+const SPARE_TABLES: usize = 8;
+
+/// How long a revocation waits for writers before it asks whether they are still there.
+const WRITERS_MAX: Duration = Duration::from_secs(1);
+
+/// What peers see of a region. All zero in a new segment.
+#[repr(C, align(64))]
+pub(crate) struct Entry {
+    /// How often the entry was used before, in 32 bits; how many runs the region has, in 31; whether
+    /// it may be written. 0: it names nothing.
+    state: AtomicU64,
+    secret: AtomicU64,
+    /// In bytes.
+    length: AtomicU64,
+    /// One run: where it is. More: where a table of them is, an address and a length each.
+    address: AtomicU64,
+    /// Peers that are writing.
+    writers: AtomicU32,
+}
+
+const RUNS_BITS: u32 = 31;
+const RUNS_MAX: u64 = (1 << RUNS_BITS) - 1;
+
+fn state_of(generation: u32, runs: u64, access: Access) -> u64 {
+    u64::from(generation) << 32 | runs << 1 | u64::from(access == Access::ReadAndWrite)
+}
+
+/// The place that a token names: slot and generation.
+fn place_of(slot: usize, generation: u32) -> u64 {
+    u64::from(generation) << 32 | slot as u64
+}
+
+/// What a token gave access to when it was looked up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub address: u64,
+    pub length: usize,
+    pub runs: u64,
+    state: u64,
+}
+
+impl Entry {
+    /// Looks up what `region` names, for `offset .. offset + length` of it.
+    pub(crate) fn find(
+        &self,
+        region: RegionToken,
+        offset: usize,
+        length: usize,
+        access: Access,
+    ) -> Result<Found, RegionError> {
+        let state = self.state.load(Ordering::SeqCst);
+        let found = Found {
+            address: self.address.load(Ordering::Relaxed),
+            length: self.length.load(Ordering::Relaxed) as usize,
+            runs: state >> 1 & RUNS_MAX,
+            state,
+        };
+        let secret = self.secret.load(Ordering::Relaxed);
+        // The words belong together: they change only while the state is another.
+        self.is_still(&found)?;
+        if state == 0 || state >> 32 != region.place >> 32 || secret != region.secret {
+            return Err(RegionError::Unknown);
+        }
+        let end = offset.saturating_add(length);
+        if end > found.length {
+            return Err(RegionError::OutOfRange { end, length: found.length });
+        }
+        if access == Access::ReadAndWrite && state & 1 == 0 {
+            return Err(RegionError::ReadOnly);
+        }
+        Ok(found)
+    }
+
+    /// Whether the region that was found has been there all the time since.
+    pub(crate) fn is_still(&self, found: &Found) -> Result<(), RegionError> {
+        fence(Ordering::SeqCst);
+        let same = self.state.load(Ordering::Relaxed) == found.state;
+        if same { Ok(()) } else { Err(RegionError::Unknown) }
+    }
+
+    /// Keeps the owner from revoking the region until [`end_writing`](Self::end_writing).
+    pub(crate) fn begin_writing(&self) {
+        self.writers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn end_writing(&self) {
+        self.writers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The regions that this process has declared.
+pub(crate) struct Declared {
+    segment: Arc<Segment>,
+    slots: Vec<Slot>,
+    /// Slots that name nothing, the last used first.
+    free: Vec<usize>,
+    /// Makes the secrets: nobody can tell one from another.
+    secrets: RandomState,
+    declared: u64,
+    spare: Vec<(Buffer, Table)>,
+}
+
+/// Where the runs of a region that has several are.
+type Table = Box<[Run]>;
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    /// What keeps the memory alive, while the region is declared.
+    region: Option<(Buffer, Option<Table>)>,
+}
+
+impl Declared {
+    pub(crate) fn new(segment: Arc<Segment>) -> Self {
+        let (slots, free) = (Vec::new(), Vec::new());
+        Self { segment, slots, free, secrets: RandomState::new(), declared: 0, spare: Vec::new() }
+    }
+
+    /// As [`driver::Regions::declare`].
+    pub(crate) fn declare(&mut self, buffer: &Buffer, access: Access) -> Option<RegionToken> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() == REGIONS_MAX => return None,
+            None => {
+                self.slots.push(Slot::default());
+                self.slots.len() - 1
+            }
+        };
+        let mut table = None;
+        let (mut address, mut runs) = (0, 1);
+        if buffer.is_contiguous() {
+            address = buffer.base_address() as u64;
+        } else {
+            let all = self.table_of(buffer);
+            (address, runs) = match all[..] {
+                [] => (address, 1),
+                [run] => (run.address as u64, 1),
+                [..] => (all.as_ptr().addr() as u64, all.len() as u64),
+            };
+            table = Some(all);
+        }
+        if runs > RUNS_MAX {
+            self.free.push(slot);
+            return None;
+        }
+        self.declared += 1;
+        let secret = self.secrets.hash_one(self.declared);
+        let own = &mut self.slots[slot];
+        own.generation = own.generation.wrapping_add(1).max(1);
+        own.region = Some((buffer.clone(), table));
+        let entry = self.segment.region(slot);
+        entry.secret.store(secret, Ordering::Relaxed);
+        entry.length.store(buffer.len() as u64, Ordering::Relaxed);
+        entry.address.store(address, Ordering::Relaxed);
+        entry.state.store(state_of(own.generation, runs, access), Ordering::Release);
+        Some(RegionToken { place: place_of(slot, own.generation), secret })
+    }
+
+    /// As [`driver::Regions::revoke`]; `ended` tells whether some peer has ended.
+    pub(crate) fn revoke(
+        &mut self,
+        region: RegionToken,
+        ended: impl Fn() -> bool,
+    ) -> Result<(), RegionError> {
+        let index = region.place as u32 as usize;
+        let known = self.slots.get_mut(index).filter(|own| {
+            let entry = self.segment.region(index);
+            own.region.is_some()
+                && place_of(index, own.generation) == region.place
+                && entry.secret.load(Ordering::Relaxed) == region.secret
+        });
+        let own = known.ok_or(RegionError::Unknown)?;
+        let entry = self.segment.region(index);
+        entry.state.store(0, Ordering::SeqCst);
+        // Those who read must see this before they see what the memory is used for next.
+        fence(Ordering::SeqCst);
+        if entry.writers.load(Ordering::SeqCst) == 0 || all_have_written(entry, ended) {
+            self.free.push(index);
+        }
+        if let Some((buffer, Some(table))) = own.region.take()
+            && !buffer.is_owned()
+        {
+            self.spare.truncate(SPARE_TABLES - 1);
+            self.spare.insert(0, (buffer, table));
+        }
+        Ok(())
+    }
+
+    /// The runs of a buffer, which may be known from the last time.
+    fn table_of(&mut self, buffer: &Buffer) -> Table {
+        if let Some(place) = self.spare.iter().position(|(known, _)| known.is_same(buffer)) {
+            return self.spare.swap_remove(place).1;
+        }
+        let mut table = Vec::with_capacity(buffer.segment_count());
+        buffer.runs(0, buffer.len(), &mut |address, length| {
+            table.push(Run { address, length });
+            true
+        });
+        table.into()
+    }
+}
+
+/// Waits for peers that write a region; false if one of them ended in the middle.
+#[cold]
+fn all_have_written(entry: &Entry, ended: impl Fn() -> bool) -> bool {
+    let mut since = Instant::now();
+    while entry.writers.load(Ordering::SeqCst) != 0 {
+        std::thread::yield_now();
+        if since.elapsed() > WRITERS_MAX {
+            if ended() {
+                return false;
+            }
+            since = Instant::now();
+        }
+    }
+    true
+}

@@ -1,0 +1,244 @@
+//! Copying between a peer's region and a buffer here, once, by the system.
+
+use std::io;
+
+use base::RegionToken;
+use driver::{Access, RegionError};
+use memory::Buffer;
+use sys::cross_memory::{self, RUNS_MAX, Run};
+
+use crate::regions::{Entry, Found};
+use crate::segment::Peer;
+
+/// Runs at the local end shorter than this, in bytes and on average, are better copied through a
+/// staging piece than handed to the kernel one by one.
+const LOCAL_RUN_BYTES_MIN: usize = 512;
+
+/// The length of a staging piece in bytes: it stays in the cache.
+const STAGING_BYTES: usize = 64 << 10;
+
+/// How many bytes one call of the kernel copies at most.
+const CALL_BYTES_MAX: usize = 16 << 20;
+
+/// Where the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From the peer's region to here.
+    Read,
+    /// From here to the peer's region.
+    Write,
+}
+
+/// A range of a region, and where in a buffer here its bytes belong.
+pub(crate) struct Range<'a> {
+    pub region: RegionToken,
+    pub offset: usize,
+    pub length: usize,
+    pub buffer: &'a Buffer,
+    pub at: usize,
+}
+
+/// Where the runs of a peer's region are, kept for the next use.
+pub(crate) struct Runs {
+    region: RegionToken,
+    /// The runs, each with the number of bytes before it.
+    runs: Vec<(usize, Run)>,
+}
+
+/// Reads the nonce of the process `pid` at `address`: the trial that shows whether its memory can be
+/// reached.
+pub(crate) fn probe(pid: i32, address: u64, nonce: &[u8; 16]) -> bool {
+    let mut seen = [0; 16];
+    let local = [Run { address: seen.as_mut_ptr().addr(), length: 16 }];
+    let remote = [Run { address: address as usize, length: 16 }];
+    // SAFETY: the local run is `seen`, which is ours alone.
+    let copied = unsafe { cross_memory::read(pid, &local, &remote) };
+    matches!(copied, Ok(16)) && seen == *nonce
+}
+
+impl Peer {
+    /// Reads or writes a range of a region of this peer.
+    pub(crate) fn transfer(&mut self, way: Way, range: &Range<'_>) -> Result<(), RegionError> {
+        if !self.reachable {
+            let why = "the system does not allow it (process_vm_readv)".to_owned();
+            return Err(RegionError::Unreachable(why));
+        }
+        assert!(range.at + range.length <= range.buffer.len(), "the range is inside the buffer");
+        let Self { segment, runs, pid, .. } = self;
+        let slot = range.region.place as u32 as usize;
+        let entry = segment.find_region(slot).ok_or(RegionError::Unknown)?;
+        match way {
+            Way::Read => {
+                let found = entry.find(range.region, range.offset, range.length, Access::Read)?;
+                let copied = copy(way, *pid, entry, &found, runs, range);
+                entry.is_still(&found)?;
+                copied
+            }
+            Way::Write => {
+                entry.begin_writing();
+                let access = Access::ReadAndWrite;
+                let found = entry.find(range.region, range.offset, range.length, access);
+                let copied = found.and_then(|found| copy(way, *pid, entry, &found, runs, range));
+                entry.end_writing();
+                copied
+            }
+        }
+    }
+}
+
+fn copy(
+    way: Way,
+    pid: i32,
+    entry: &Entry,
+    found: &Found,
+    known: &mut Option<Box<Runs>>,
+    range: &Range<'_>,
+) -> Result<(), RegionError> {
+    let unreachable = |cause: io::Error| RegionError::Unreachable(cause.to_string());
+    let runs = if found.runs == 1 {
+        vec![Run { address: found.address as usize + range.offset, length: range.length }]
+    } else {
+        if known.as_ref().is_none_or(|known| known.region != range.region) {
+            let table = read_table(pid, found);
+            entry.is_still(found)?;
+            *known = Some(Box::new(Runs::new(range.region, &table.map_err(unreachable)?)));
+        }
+        known.as_ref().map(|known| known.part(range.offset, range.length)).unwrap_or_default()
+    };
+    let mut remote = Remote { way, pid, runs, next: 0 };
+    copy_all(&mut remote, range).map_err(unreachable)
+}
+
+/// Copies a whole range; an error means that some of it was not copied.
+fn copy_all(remote: &mut Remote, range: &Range<'_>) -> io::Result<()> {
+    let Range { length, buffer, at, .. } = *range;
+    let average = length / buffer.segment_count().max(1);
+    let mut done = 0;
+    if buffer.is_contiguous() || average >= LOCAL_RUN_BYTES_MIN {
+        let mut local = Vec::new();
+        while done < length {
+            local.clear();
+            let mut space = CALL_BYTES_MAX;
+            buffer.runs(at + done, length - done, &mut |address, length| {
+                local.push(Run { address, length: length.min(space) });
+                space -= length.min(space);
+                space > 0 && local.len() < RUNS_MAX
+            });
+            done += remote.copy(&local)?;
+        }
+        return Ok(());
+    }
+    let mut staging = vec![0; STAGING_BYTES.min(length)];
+    while done < length {
+        let piece = &mut staging[..STAGING_BYTES.min(length - done)];
+        if remote.way == Way::Write {
+            buffer.read(at + done, piece);
+        }
+        let mut copied = 0;
+        while copied < piece.len() {
+            let rest = &mut piece[copied..];
+            let run = Run { address: rest.as_mut_ptr().addr(), length: rest.len() };
+            copied += remote.copy(&[run])?;
+        }
+        if remote.way == Way::Read {
+            buffer.write(at + done, piece);
+        }
+        done += piece.len();
+    }
+    Ok(())
+}
+
+/// What is still to be copied at the other end.
+struct Remote {
+    way: Way,
+    pid: i32,
+    runs: Vec<Run>,
+    /// The first run that is not used up.
+    next: usize,
+}
+
+impl Remote {
+    /// Copies to or from the `local` runs, or the first of them; returns how many bytes, at least 1.
+    fn copy(&mut self, local: &[Run]) -> io::Result<usize> {
+        let end = self.runs.len().min(self.next + RUNS_MAX);
+        let remote = &self.runs[self.next..end];
+        if remote.is_empty() {
+            return Err(io::Error::other("its table of runs is too short"));
+        }
+        // SAFETY: the local runs come from a buffer that is being received or sent, or from the
+        // staging piece, which is ours alone during the call.
+        let copied = unsafe {
+            match self.way {
+                Way::Read => cross_memory::read(self.pid, local, remote)?,
+                Way::Write => cross_memory::write(self.pid, local, remote)?,
+            }
+        };
+        if copied == 0 {
+            return Err(io::Error::other("nothing could be copied"));
+        }
+        let mut left = copied;
+        while left > 0 {
+            let run = &mut self.runs[self.next];
+            let used = left.min(run.length);
+            run.address += used;
+            run.length -= used;
+            left -= used;
+            self.next += usize::from(run.length == 0);
+        }
+        Ok(copied)
+    }
+}
+
+impl Runs {
+    fn new(region: RegionToken, table: &[Run]) -> Self {
+        let mut before = 0_usize;
+        let runs = table.iter().map(|&run| {
+            let start = before;
+            before = before.saturating_add(run.length);
+            (start, run)
+        });
+        Self { region, runs: runs.collect() }
+    }
+
+    /// The runs of a range of the region, as far as there are any.
+    fn part(&self, offset: usize, length: usize) -> Vec<Run> {
+        let first = self.runs.partition_point(|(start, _)| *start <= offset).saturating_sub(1);
+        let mut left = length;
+        let mut part = Vec::new();
+        for &(start, run) in &self.runs[first..] {
+            let skipped = offset.saturating_sub(start).min(run.length);
+            let length = (run.length - skipped).min(left);
+            if length > 0 {
+                part.push(Run { address: run.address.wrapping_add(skipped), length });
+                left -= length;
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        part
+    }
+}
+
+/// Reads the table of a region's runs out of its owner's memory.
+fn read_table(pid: i32, found: &Found) -> io::Result<Vec<Run>> {
+    let count = found.runs as usize;
+    if count > found.length {
+        return Err(io::Error::other("its table of runs is damaged"));
+    }
+    let mut table = vec![Run { address: 0, length: 0 }; count];
+    let bytes = std::mem::size_of_val(&table[..]);
+    let mut done = 0;
+    while done < bytes {
+        let local = [Run { address: table.as_mut_ptr().addr() + done, length: bytes - done }];
+        let remote = [Run { address: found.address as usize + done, length: bytes - done }];
+        // SAFETY: the local run is the rest of `table`, which is ours alone and holds two words
+        // per entry, of which every pattern is valid.
+        let copied = unsafe { cross_memory::read(pid, &local, &remote)? };
+        if copied == 0 {
+            return Err(io::Error::other("its table of runs cannot be read"));
+        }
+        done += copied;
+    }
+    Ok(table)
+}

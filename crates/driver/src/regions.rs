@@ -1,0 +1,102 @@
+//! Memory that a process lets its peers read and write.
+
+use std::fmt;
+
+use base::{GateId, RegionToken};
+use memory::Buffer;
+
+/// What peers may do with a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read it.
+    Read,
+    /// Read and write it.
+    ReadAndWrite,
+}
+
+/// A driver through which processes use each other's memory, with one copy and without the owner's
+/// help.
+///
+/// A process declares a region and gives its token to peers, in a packet or in shared memory. Whoever
+/// has the token reads or writes the region, wholly or in part, as often as it likes, with a buffer
+/// that may be laid out otherwise. When and by whom a copy is made, and how the two learn of its end, is
+/// for the layer above.
+pub trait Regions {
+    /// Lets peers use `buffer`, which stays in use until the region is revoked. `None`: there are too
+    /// many regions already.
+    fn declare(&mut self, buffer: &Buffer, access: Access) -> Option<RegionToken>;
+
+    /// Ends a region that this process declared. When this returns, no peer writes it any more, and
+    /// what a peer is just reading from it is refused.
+    ///
+    /// # Errors
+    /// [`RegionError::Unknown`]: it is not one of this process, or was revoked before.
+    fn revoke(&mut self, region: RegionToken) -> Result<(), RegionError>;
+
+    /// Copies the bytes `offset .. offset + into_length` of a peer's region to `at` in `into`.
+    ///
+    /// # Errors
+    /// The region is not there any more, was never there, or is shorter; or the system refuses. Then
+    /// what `into` holds there means nothing.
+    fn read_region(
+        &mut self,
+        peer: GateId,
+        region: RegionToken,
+        offset: usize,
+        length: usize,
+        into: &Buffer,
+        at: usize,
+    ) -> Result<(), RegionError>;
+
+    /// Copies the bytes `at .. at + length` of `from` to `offset` in a peer's region.
+    ///
+    /// # Errors
+    /// As [`read_region`](Self::read_region), and if the region may only be read. Only where the system
+    /// refuses in the middle, some bytes may have been written.
+    fn write_region(
+        &mut self,
+        peer: GateId,
+        region: RegionToken,
+        offset: usize,
+        length: usize,
+        from: &Buffer,
+        at: usize,
+    ) -> Result<(), RegionError>;
+}
+
+/// Why a region was not read or written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegionError {
+    /// The token names no region of that process: it was revoked, or never given out.
+    Unknown,
+    /// The region is shorter.
+    OutOfRange {
+        /// The end of the range that was asked for, in bytes.
+        end: usize,
+        /// The length of the region in bytes.
+        length: usize,
+    },
+    /// The region may only be read.
+    ReadOnly,
+    /// The memory of that process cannot be reached: says why.
+    Unreachable(String),
+}
+
+impl fmt::Display for RegionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => {
+                f.write_str("the token names no region of that process: it was revoked, or is none")
+            }
+            Self::OutOfRange { end, length } => {
+                write!(f, "byte {end} was asked for of a region of {length} bytes")
+            }
+            Self::ReadOnly => f.write_str("the region was declared for reading only"),
+            Self::Unreachable(why) => {
+                write!(f, "the memory of that process cannot be reached: {why}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RegionError {}
