@@ -4,6 +4,7 @@
 //! hosts and interfaces there are (`--describe`), for each rail with the benchmark program, and to
 //! keep what was found on each host (`--keep`).
 
+mod costs;
 mod figures;
 mod table;
 
@@ -14,15 +15,19 @@ use std::hint::black_box;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use clap::Args;
+use collectives::Costs;
 use driver_tcp::{Selection, usable};
 use engine::model::RailFigures;
 use runtime::samples::{self, Samples};
 use serde::{Deserialize, Serialize};
+use sys::cores;
 
 use crate::prefix;
+use figures::Results;
 
 /// What a person may say.
 #[derive(Args)]
@@ -66,8 +71,21 @@ struct Rail {
     net: Option<String>,
 }
 
-/// By host: figures by rail.
-type Findings = BTreeMap<String, BTreeMap<String, RailFigures>>;
+/// By host: what was measured.
+type Findings = BTreeMap<String, Finding>;
+
+/// What was measured of one host.
+#[derive(Default, Serialize, Deserialize)]
+struct Finding {
+    /// By the names of the rails.
+    rails: BTreeMap<String, RailFigures>,
+    /// Inside the host, and between it and the other one.
+    near: Option<Costs>,
+    far: Option<Costs>,
+}
+
+/// The rail between processes of one machine.
+const NEAR: &str = "shm";
 
 /// What stands before a description in the output of the job.
 const MARK: &str = "combray-sample ";
@@ -91,15 +109,25 @@ fn measure_all(options: &SampleOptions) -> Result<i32, String> {
     let mut findings = Findings::new();
     for rail in &rails {
         eprintln!("combray: measuring {} ...", rail.names[0]);
-        let results = measure(options, rail)?;
+        let results = Results::of(&measure(options, rail, &figures::BENCHMARKS)?);
         for (host, name) in hosts.iter().zip(&rail.names) {
             let figures = figures::from_results(&results, host.copied_bytes_per_us)
                 .map_err(|what| format!("{name} cannot be measured: {what}"))?;
-            findings.entry(host.host.clone()).or_default().insert(name.clone(), figures);
+            let finding = findings.entry(host.host.clone()).or_default();
+            finding.rails.insert(name.clone(), figures);
         }
     }
-    for (host, rails) in &findings {
-        print!("{}", table::table(host, rails));
+    for (host, finding) in &mut findings {
+        match finding.rails.get(NEAR) {
+            Some(figures) if *host == samples::host() => {
+                eprintln!("combray: measuring steps of collective operations ...");
+                finding.near = Some(near_costs(options, figures)?);
+            }
+            Some(_) => {}
+            None => finding.far = costs::far(&finding.rails),
+        }
+        print!("{}", table::table(host, &finding.rails));
+        finding.near.iter().for_each(|near| print!("{}", costs::table(near)));
     }
     if options.no_keep {
         return Ok(0);
@@ -109,6 +137,22 @@ fn measure_all(options: &SampleOptions) -> Result<i32, String> {
     let words = [own, "sample".into(), "--keep".into(), findings.into()];
     print!("{}", output_of(options, &[], &words)?);
     Ok(0)
+}
+
+/// What steps of collective operations cost on this machine.
+fn near_costs(options: &SampleOptions, figures: &RailFigures) -> Result<Costs, String> {
+    let rail = Rail { names: [NEAR.into(), NEAR.into()], net: None };
+    let results = measure(options, &rail, &[costs::NEAR_BENCHMARK])?;
+    // What a thread starts runs where it may run itself.
+    let on_one_core = thread::scope(|scope| {
+        let bound = scope.spawn(|| {
+            let core = cores::allowed().first().copied().unwrap_or(0);
+            cores::bind(core).map_err(|cause| format!("core {core} cannot be used: {cause}"))?;
+            measure(options, &rail, &[costs::TURN_BENCHMARK])
+        });
+        bound.join().unwrap_or_else(|_| Err("a measurement was broken off".into()))
+    })?;
+    costs::near(figures, &Results::of(&results), &Results::of(&on_one_core))
 }
 
 /// Asks both processes where they are.
@@ -124,7 +168,7 @@ fn both_hosts(options: &SampleOptions) -> Result<[Description; 2], String> {
 fn rails_between(hosts: &[Description; 2]) -> Result<Vec<Rail>, String> {
     let [one, other] = hosts;
     if one.host == other.host && one.place == other.place {
-        return Ok(vec![Rail { names: ["shm".into(), "shm".into()], net: None }]);
+        return Ok(vec![Rail { names: [NEAR.into(), NEAR.into()], net: None }]);
     }
     let mut rails = Vec::new();
     for (name, address, bits) in &one.interfaces {
@@ -147,7 +191,11 @@ fn rails_between(hosts: &[Description; 2]) -> Result<Vec<Rail>, String> {
 }
 
 /// Runs the benchmarks over one rail; the lines of their results.
-fn measure(options: &SampleOptions, rail: &Rail) -> Result<String, String> {
+fn measure(
+    options: &SampleOptions,
+    rail: &Rail,
+    benchmarks: &[[&str; 3]],
+) -> Result<String, String> {
     let program = prefix::find()?.join("lib/combray/combray-bench");
     if !program.exists() {
         let program = program.display();
@@ -159,10 +207,10 @@ fn measure(options: &SampleOptions, rail: &Rail) -> Result<String, String> {
     let mut variables = vec!["COMBRAY_STRATEGY=direct".to_owned()];
     variables.extend(rail.net.as_ref().map(|net| format!("COMBRAY_NET={net}")));
     let mut results = String::new();
-    for [benchmark, sizes, window] in figures::BENCHMARKS {
+    for [benchmark, sizes, window] in benchmarks {
         let mut words = vec![program.clone().into_os_string()];
         let rest = ["--json", "--batches", "40", "--limit", "2000", "--sizes", sizes, "--window"];
-        words.extend(rest.iter().chain(&[window, benchmark]).map(OsString::from));
+        words.extend(rest.iter().chain([window, benchmark]).map(OsString::from));
         results += &output_of(options, &variables, &words)?;
     }
     Ok(results)
@@ -233,12 +281,17 @@ fn copied_bytes_per_us() -> u64 {
 fn keep(findings: &str) -> Result<(), String> {
     let findings: Findings = serde_json::from_str(findings).map_err(|cause| cause.to_string())?;
     let host = samples::host();
-    let Some(rails) = findings.get(&host) else { return Ok(()) };
+    let Some(finding) = findings.get(&host) else { return Ok(()) };
     let folder = samples::folder()
         .ok_or("neither XDG_CACHE_HOME nor HOME is set: no place to keep the figures")?;
     let known = Samples::read(&folder, &host).ok().flatten();
     let mut samples = known.unwrap_or_else(|| Samples::none(&host));
-    samples.rails.extend(rails.clone());
+    samples.rails.extend(finding.rails.clone());
+    let known = samples.costs.unwrap_or_default();
+    let near = finding.near.map_or(known, |near| near.with_far_of(known));
+    let measured = finding.near.or(finding.far).is_some();
+    let costs = finding.far.map_or(near, |far| near.with_far_of(far));
+    samples.costs = measured.then_some(costs).or(samples.costs);
     let path = samples.write(&folder)?;
     // Of two processes of one machine both write the same; one says so.
     if env::var("COMBRAY_LOCAL_RANK").is_ok_and(|rank| rank == "0") {

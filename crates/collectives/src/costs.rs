@@ -108,6 +108,12 @@ impl Costs {
         (numbers.len() == COUNT && costs.are_plausible()).then_some(costs)
     }
 
+    /// These costs inside a machine, and those of `other` between machines.
+    pub fn with_far_of(self, other: Self) -> Self {
+        let Self { far_packet_ns, far_latency_ns, far_ps, .. } = other;
+        Self { far_packet_ns, far_latency_ns, far_ps, ..self }
+    }
+
     /// Whether costs that came from outside can be worked with.
     pub fn are_plausible(&self) -> bool {
         self.numbers().iter().all(|time| *time <= PLAUSIBLE_MAX)

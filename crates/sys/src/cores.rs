@@ -1,7 +1,7 @@
 //! Which processor cores this process may use, and giving one up for a moment.
 
-use std::fs;
 use std::mem;
+use std::{fs, io};
 
 /// How many cores this process can keep busy at once: those that its affinity mask (which
 /// includes the cpuset) allows, or fewer when a cgroup grants less processor time. At least 1.
@@ -28,6 +28,21 @@ pub fn allowed() -> Vec<usize> {
         return Vec::new();
     }
     (0..set.len() * 64).filter(|core| set[core / 64] >> (core % 64) & 1 == 1).collect()
+}
+
+/// Lets the calling thread, and what it starts from now on, run on one core only.
+///
+/// # Errors
+/// The system's, such as that the core is not allowed.
+pub fn bind(core: usize) -> io::Result<()> {
+    let mut set = [0_u64; 128];
+    let word = set.get_mut(core / 64).ok_or(io::ErrorKind::InvalidInput)?;
+    *word = 1 << (core % 64);
+    // SAFETY: the kernel reads the given number of bytes, all inside `set`.
+    let done = unsafe {
+        libc::sched_setaffinity(0, mem::size_of_val(&set), set.as_ptr().cast::<libc::cpu_set_t>())
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Gives the core to whoever else waits for it.

@@ -15,30 +15,48 @@ const SHORT_BYTES_MAX: u64 = 1 << 13;
 
 /// A line of results.
 #[derive(Debug, Deserialize)]
-struct Line {
+pub struct Line {
     benchmark: String,
     bytes: u64,
     /// How many messages are underway at once.
     value: Option<u64>,
     /// The best batch: what the rail can do, whatever else the machine did.
-    min_us: f64,
+    pub min_us: f64,
 }
 
-/// The figures of a rail of which these are the results, one object of JSON a line.
+/// What benchmarks have printed.
+#[derive(Debug)]
+pub struct Results {
+    lines: Vec<Line>,
+}
+
+impl Results {
+    /// The results among these lines, each one object of JSON.
+    pub fn of(text: &str) -> Self {
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        Self { lines: lines.filter(|line: &Line| line.min_us > 0.0).collect() }
+    }
+
+    /// The result of a benchmark with messages of so many bytes.
+    ///
+    /// # Errors
+    /// It is missing: says so.
+    pub fn line(&self, benchmark: &str, bytes: u64) -> Result<&Line, String> {
+        let mut lines = self.lines.iter();
+        let found = lines.find(|line| line.benchmark == benchmark && line.bytes == bytes);
+        found.ok_or_else(|| format!("there is no result of {benchmark} with {bytes} bytes"))
+    }
+}
+
+/// The figures of a rail of which these are the results.
 ///
 /// # Errors
 /// A result is missing, or no time: says which.
-pub fn from_results(results: &str, copied_bytes_per_us: u64) -> Result<RailFigures, String> {
-    let lines = results.lines().filter_map(|line| serde_json::from_str(line).ok());
-    let lines: Vec<Line> = lines.filter(|line: &Line| line.min_us > 0.0).collect();
-    let line = |benchmark: &str, bytes: u64| {
-        let found = lines.iter().find(|line| line.benchmark == benchmark && line.bytes == bytes);
-        found.ok_or_else(|| format!("there is no result of {benchmark} with {bytes} bytes"))
-    };
-    let one_way_us = line("pingpong", 8)?.min_us;
+pub fn from_results(results: &Results, copied_bytes_per_us: u64) -> Result<RailFigures, String> {
+    let one_way_us = results.line("pingpong", 8)?.min_us;
     // A window of messages, and an answer that costs two ways more.
     let each_us = |bytes: u64| -> Result<f64, String> {
-        let line = line("rate", bytes)?;
+        let line = results.line("rate", bytes)?;
         let messages = line.value.unwrap_or(1).max(1) as f64;
         Ok((line.min_us - 2.0 * one_way_us).max(line.min_us / 10.0) / messages)
     };
@@ -69,7 +87,7 @@ pub fn from_results(results: &str, copied_bytes_per_us: u64) -> Result<RailFigur
     }
 }
 
-fn nanoseconds(microseconds: f64) -> u64 {
+pub fn nanoseconds(microseconds: f64) -> u64 {
     (microseconds * 1000.0).round() as u64
 }
 
@@ -99,7 +117,7 @@ mod tests {
 
     #[test]
     fn figures_follow_from_results() {
-        let figures = from_results(&results(), 7000).unwrap();
+        let figures = from_results(&Results::of(&results()), 7000).unwrap();
         assert_eq!((figures.packet_ns, figures.latency_ns), (2000, 6000));
         for rate in figures.bytes_per_us {
             assert!((98..=100).contains(&rate), "{figures:?}");
@@ -110,7 +128,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let cut = results().lines().take(6).collect::<Vec<_>>().join("\n");
-        let what = from_results(&cut, 7000).unwrap_err();
+        let what = from_results(&Results::of(&cut), 7000).unwrap_err();
         assert!(what.contains("rate with 4194304 bytes"), "{what}");
     }
 

@@ -1,0 +1,191 @@
+//! What the steps of collective operations cost, measured.
+
+use std::collections::BTreeMap;
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use collectives::Costs;
+use engine::model::RailFigures;
+use sys::cores;
+
+use super::figures::{Results, nanoseconds};
+
+/// What is run between two processes of a machine besides the benchmarks for the rail: name, sizes,
+/// window.
+pub const NEAR_BENCHMARK: [&str; 3] = ["pingpong", "32K,1M", "1"];
+
+/// What is run between two processes that share a core.
+pub const TURN_BENCHMARK: [&str; 3] = ["pingpong", "8", "1"];
+
+/// Copied and combined at once, in bytes: what inner caches hold twice.
+const BLOCK: usize = 64 << 10;
+
+/// How often something short is done to be measured.
+const TIMES: u32 = 200;
+
+/// A spinning thread gives up after this time, which a machine without a free core may take.
+const FLAG_LIMIT: Duration = Duration::from_secs(2);
+
+/// The costs inside this machine, from the figures of its rail and from the results of
+/// [`NEAR_BENCHMARK`] and [`TURN_BENCHMARK`]; what cannot be measured is assumed.
+///
+/// # Errors
+/// A result is missing: says which.
+pub fn near(rail: &RailFigures, results: &Results, on_one_core: &Results) -> Result<Costs, String> {
+    let [short, long] = [32_u64 << 10, 1 << 20];
+    let one_way = 2 * rail.packet_ns + rail.latency_ns;
+    let (short_us, long_us) =
+        (results.line("pingpong", short)?.min_us, results.line("pingpong", long)?.min_us);
+    let fetch_ps = picoseconds((long_us - short_us).max(0.0), long - short);
+    let fetch_ns = nanoseconds(short_us).saturating_sub(one_way + short * fetch_ps / 1000);
+    let shared_us = on_one_core.line("pingpong", 8)?.min_us;
+    let assumed = Costs::default();
+    Ok(Costs {
+        packet_ns: rail.packet_ns,
+        latency_ns: rail.latency_ns,
+        flag_ns: flag_ns().unwrap_or(assumed.flag_ns),
+        turn_ns: nanoseconds(shared_us).saturating_sub(2 * rail.packet_ns).max(1),
+        copy_ps: copy_ps(),
+        fetch_ns: fetch_ns.max(1),
+        fetch_ps,
+        reduce_ps: reduce_ps(),
+        ..assumed
+    })
+}
+
+/// The costs between machines, where data goes over all rails at once.
+pub fn far(rails: &BTreeMap<String, RailFigures>) -> Option<Costs> {
+    let fastest = rails.values().min_by_key(|rail| rail.latency_ns)?;
+    let all: u64 = rails.values().map(|rail| rail.bytes_per_us[3]).sum();
+    Some(Costs {
+        far_packet_ns: fastest.packet_ns,
+        far_latency_ns: fastest.latency_ns,
+        far_ps: 1_000_000 / all.max(1),
+        ..Costs::default()
+    })
+}
+
+fn copy_ps() -> u64 {
+    let from = vec![1_u8; BLOCK];
+    let mut into = vec![0_u8; BLOCK];
+    least(|| black_box(&mut into).copy_from_slice(black_box(&from)))
+}
+
+fn reduce_ps() -> u64 {
+    let from = vec![1_u64; BLOCK / 8];
+    let mut into = vec![1_u64; BLOCK / 8];
+    least(|| {
+        let both = black_box(&mut into).iter_mut().zip(black_box(&from));
+        both.for_each(|(sum, more)| *sum = sum.wrapping_add(*more));
+    })
+}
+
+/// The least time of something that is done to a block, in picoseconds per byte.
+fn least(mut once: impl FnMut()) -> u64 {
+    let time = |_| {
+        let begin = Instant::now();
+        once();
+        begin.elapsed()
+    };
+    let least = (0..TIMES).map(time).min().unwrap_or_default();
+    picoseconds(least.as_nanos() as f64 / 1000.0, BLOCK as u64)
+}
+
+/// From one core to another and back, half of it; none where there is only one core.
+fn flag_ns() -> Option<u64> {
+    let allowed = cores::allowed();
+    let (here, there) = (*allowed.first()?, *allowed.get(1)?);
+    let (call, answer) = (AtomicU32::new(0), AtomicU32::new(0));
+    let deadline = Instant::now() + FLAG_LIMIT;
+    let await_word = |word: &AtomicU32, value: u32| {
+        let mut looks = 0_u32;
+        while word.load(Ordering::Acquire) != value {
+            spin_loop();
+            looks += 1;
+            if looks.is_multiple_of(1 << 16) && Instant::now() > deadline {
+                return false;
+            }
+        }
+        true
+    };
+    let rounds = TIMES * TIMES;
+    let times = thread::scope(|scope| {
+        scope.spawn(|| {
+            cores::bind(there).ok();
+            (1..=rounds).all(|round| {
+                let heard = await_word(&call, round);
+                answer.store(round, Ordering::Release);
+                heard
+            })
+        });
+        let own = scope.spawn(|| {
+            cores::bind(here).ok();
+            let mut times = Vec::new();
+            for batch in 0..TIMES {
+                let begin = Instant::now();
+                for round in batch * TIMES + 1..=(batch + 1) * TIMES {
+                    call.store(round, Ordering::Release);
+                    if !await_word(&answer, round) {
+                        return Vec::new();
+                    }
+                }
+                times.push(begin.elapsed().as_nanos() as u64 / u64::from(2 * TIMES));
+            }
+            times
+        });
+        own.join().unwrap_or_default()
+    });
+    times.into_iter().min()
+}
+
+fn picoseconds(microseconds: f64, bytes: u64) -> u64 {
+    ((microseconds * 1e6 / bytes as f64).round() as u64).max(1)
+}
+
+/// The costs, for people.
+pub fn table(costs: &Costs) -> String {
+    format!(
+        "steps of collective operations: flag {} ns, turn on a core {} ns, copying {} ps/B, single copy \
+         {} ns + {} ps/B, combining {} ps/B\n",
+        costs.flag_ns,
+        costs.turn_ns,
+        costs.copy_ps,
+        costs.fetch_ns,
+        costs.fetch_ps,
+        costs.reduce_ps
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_follow_from_results() {
+        let rail = RailFigures {
+            packet_ns: 50,
+            latency_ns: 100,
+            gap_ns: 0,
+            bytes_per_us: [10_000; 5],
+            copied_bytes_per_us: 8000,
+        };
+        let line = |bytes: u64, us: f64| {
+            format!("{{\"benchmark\":\"pingpong\",\"bytes\":{bytes},\"min_us\":{us}}}\n")
+        };
+        // 0.2 us for a message, 1 us to fetch, 40 ps for a byte.
+        let time = |bytes: u64| 1.2 + bytes as f64 * 40e-6;
+        let text = line(32 << 10, time(32 << 10)) + &line(1 << 20, time(1 << 20));
+        let shared = Results::of(&line(8, 0.9));
+        let costs = near(&rail, &Results::of(&text), &shared).unwrap();
+        assert_eq!((costs.packet_ns, costs.latency_ns, costs.turn_ns), (50, 100, 800));
+        assert_eq!(costs.fetch_ps, 40);
+        assert!((999..=1001).contains(&costs.fetch_ns), "{costs:?}");
+        assert!(costs.are_plausible() && costs.copy_ps > 0 && costs.reduce_ps > 0);
+        let missing = near(&rail, &shared, &shared).unwrap_err();
+        assert!(missing.contains("pingpong with 32768 bytes"), "{missing}");
+        let far = far(&[("tcp:a".to_owned(), rail.clone()), ("tcp:b".to_owned(), rail)].into());
+        assert_eq!(far.unwrap().far_ps, 50);
+    }
+}
