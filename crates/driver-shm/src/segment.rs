@@ -76,7 +76,7 @@ impl Own {
         let file = create_memory_file(c"combray", SEGMENT_BYTES)?;
         let mapping = Mapping::new(&file, SEGMENT_BYTES)?;
         let mut nonce = [0; 16];
-        io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut nonce)?;
+        sys::random::fill(&mut nonce)?;
         let probe = Box::new(nonce);
         let (reader, writer) = io::pipe()?;
         let fence_required = u32::from(membarrier::register().is_err());

@@ -48,7 +48,7 @@ impl SharedMemory {
         let file = create_memory_file(c"combray-shared", bytes)?;
         let mapping = Mapping::new(&file, bytes)?;
         let mut nonce = [0; NONCE_BYTES];
-        io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut nonce)?;
+        sys::random::fill(&mut nonce)?;
         // SAFETY: the mapping is new, nobody else knows it, and it is longer than the nonce.
         unsafe { mapping.base().cast::<[u8; NONCE_BYTES]>().write(nonce) };
         let descriptor = file.as_raw_fd();

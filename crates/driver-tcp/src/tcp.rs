@@ -1,7 +1,6 @@
 //! The driver: rails, sockets and what happens to them.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -737,6 +736,6 @@ fn connecting(from: std::net::IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
 
 fn nonce() -> io::Result<Nonce> {
     let mut nonce = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut nonce)?;
+    sys::random::fill(&mut nonce)?;
     Ok(nonce)
 }

@@ -1,8 +1,6 @@
 //! Wire-up: from a process that was just started to one that reaches all others of its job.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -174,9 +172,8 @@ impl driver_tcp::Directory for Directory {
 /// A new secret, as hexadecimal digits.
 fn new_secret() -> Result<String, StartError> {
     let mut secret: Secret = Default::default();
-    let drawn = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut secret));
     let error = |cause| StartError { message: format!("no random numbers can be had: {cause}") };
-    drawn.map_err(error)?;
+    sys::random::fill(&mut secret).map_err(error)?;
     Ok(secret.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

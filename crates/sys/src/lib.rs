@@ -10,6 +10,7 @@ pub mod library;
 pub mod mapping;
 pub mod membarrier;
 pub mod process;
+pub mod random;
 pub mod resources;
 pub mod socket;
 

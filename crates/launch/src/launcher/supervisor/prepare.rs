@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, PipeReader, Read};
+use std::io::{self, PipeReader};
 
 use sys::process::DescriptorLimit;
 
@@ -145,7 +144,7 @@ fn is_passed_on(name: &OsStr) -> bool {
 /// 128 random bits in hexadecimal digits.
 fn random_name() -> io::Result<String> {
     let mut bytes = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    sys::random::fill(&mut bytes)?;
     Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
