@@ -27,8 +27,8 @@ pub(crate) struct Attempt {
 pub(crate) enum Side {
     /// This process, to that one, with its own rail, for a link.
     Here { gate: GateId, rail: usize, link: u32 },
-    /// Somebody, on that rail.
-    There { rail: usize },
+    /// Somebody, to this process.
+    There,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Attempt {
     pub(crate) fn new(stream: TcpStream, side: Side, nonce: Nonce, deadline: Instant) -> Self {
         let stage = match side {
             Side::Here { .. } => Stage::Connecting,
-            Side::There { .. } => Stage::AwaitsGreeting,
+            Side::There => Stage::AwaitsGreeting,
         };
         Self { stream, deadline, side, stage, nonce, received: Vec::new() }
     }
@@ -71,7 +71,7 @@ impl Attempt {
     /// time that it likes: it may compute, and look at its sockets much later.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         let waits_for_machine = self.stage == Stage::Connecting;
-        let is_guest = matches!(self.side, Side::There { .. });
+        let is_guest = matches!(self.side, Side::There);
         self.deadline < now && (waits_for_machine || is_guest)
     }
 

@@ -74,7 +74,7 @@ pub struct Tcp {
 
 /// A socket that the poller watches.
 enum Watched {
-    Listener(TcpListener, usize),
+    Listener(TcpListener),
     Attempt(Box<Attempt>),
     Connection(Box<Connection>),
 }
@@ -159,12 +159,11 @@ impl Tcp {
     }
 
     fn add_rail(&mut self, interface: Interface, listener: TcpListener) -> io::Result<()> {
-        let rail = self.rails.len();
         let address = listener.local_addr()?;
         self.card.ends.push(End { address, prefix: interface.prefix });
         self.rails.push(profile(&interface));
         self.interfaces.push(interface);
-        self.insert(Watched::Listener(listener, rail), false)?;
+        self.insert(Watched::Listener(listener), false)?;
         Ok(())
     }
 
@@ -258,7 +257,7 @@ impl Tcp {
     fn insert(&mut self, socket: Watched, writing: bool) -> io::Result<Slot> {
         let slot = self.free.pop().unwrap_or(self.sockets.len());
         let added = match &socket {
-            Watched::Listener(listener, _) => self.poller.add(listener, slot as u64, writing),
+            Watched::Listener(listener) => self.poller.add(listener, slot as u64, writing),
             Watched::Attempt(attempt) => self.poller.add(&attempt.stream, slot as u64, writing),
             Watched::Connection(connection) => {
                 self.poller.add(&connection.stream, slot as u64, writing)
@@ -390,7 +389,7 @@ impl Tcp {
             let card: Card = text.parse().map_err(|message| DriverError { message })?;
             self.peers.meet((self.own, &self.card), gate, card)?;
         }
-        self.peers.get_mut(gate).ok_or_else(|| DriverError { message: String::new() })
+        Ok(self.peers.get_mut(gate).expect("it was met above, or before"))
     }
 
     fn run_events(&mut self, sink: &mut dyn Sink) -> bool {
@@ -470,13 +469,12 @@ impl Tcp {
     }
 
     fn accept(&mut self, slot: Slot) {
-        let Some(Watched::Listener(listener, rail)) = &self.sockets[slot] else { return };
-        let rail = *rail;
+        let Some(Watched::Listener(listener)) = &self.sockets[slot] else { return };
         let Ok((stream, _)) = listener.accept() else { return };
         let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
         let Ok(nonce) = prepared.and_then(|()| nonce()) else { return };
         let deadline = Instant::now() + GUEST_MAX;
-        let attempt = Attempt::new(stream, Side::There { rail }, nonce, deadline);
+        let attempt = Attempt::new(stream, Side::There, nonce, deadline);
         // A guest for whom there is no place will try again or tell.
         let _ = self.insert(Watched::Attempt(Box::new(attempt)), false);
     }
@@ -679,6 +677,7 @@ impl Driver for Tcp {
     }
 
     fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
+        // Its descriptor joins the bell of the rail that peers of this machine ring.
         None
     }
 }
