@@ -9,7 +9,7 @@ use base::GateId;
 use driver::conformance::{self, Record};
 use driver::{Driver, DriverError, Part};
 use driver_tcp::{Directory, Options, Secret, Selection, Tcp};
-use memory::{Buffer, Layout, Memory, Scratch, Segment};
+use memory::{Buffer, Layout, Scratch, Segment};
 
 #[derive(Clone, Default)]
 struct Cards(Arc<Mutex<Vec<String>>>, Secret);
@@ -147,24 +147,6 @@ impl Layout for EveryOther {
             }
             at += run;
         }
-    }
-
-    fn pack(&self, memory: &Memory, count: usize, offset: usize, out: &mut [u8]) {
-        let mut done = 0;
-        self.segments(count, offset, out.len(), &mut |segment| {
-            memory.read(segment.displacement, &mut out[done..done + segment.length]);
-            done += segment.length;
-            true
-        });
-    }
-
-    fn unpack(&self, memory: &Memory, count: usize, offset: usize, data: &[u8]) {
-        let mut done = 0;
-        self.segments(count, offset, data.len(), &mut |segment| {
-            memory.write(segment.displacement, &data[done..done + segment.length]);
-            done += segment.length;
-            true
-        });
     }
 }
 

@@ -43,11 +43,27 @@ pub trait Layout: Send + Sync + fmt::Debug {
         each: &mut dyn FnMut(Segment) -> bool,
     );
 
-    /// Copies the packed bytes `offset .. offset + out.len()` of `count` elements at `memory`.
-    fn pack(&self, memory: &Memory, count: usize, offset: usize, out: &mut [u8]);
+    /// Copies the packed bytes `offset .. offset + out.len()` of `count` elements at `memory`: run by
+    /// run, unless the layout knows better.
+    fn pack(&self, memory: &Memory, count: usize, offset: usize, out: &mut [u8]) {
+        let mut done = 0;
+        self.segments(count, offset, out.len(), &mut |segment| {
+            memory.read(segment.displacement, &mut out[done..done + segment.length]);
+            done += segment.length;
+            true
+        });
+    }
 
-    /// Copies `data` to where the packed bytes `offset .. offset + data.len()` lie in `memory`.
-    fn unpack(&self, memory: &Memory, count: usize, offset: usize, data: &[u8]);
+    /// Copies `data` to where the packed bytes `offset .. offset + data.len()` lie in `memory`,
+    /// likewise.
+    fn unpack(&self, memory: &Memory, count: usize, offset: usize, data: &[u8]) {
+        let mut done = 0;
+        self.segments(count, offset, data.len(), &mut |segment| {
+            memory.write(segment.displacement, &data[done..done + segment.length]);
+            done += segment.length;
+            true
+        });
+    }
 }
 
 /// The memory of one message, to be read when it is sent and written when it is received.

@@ -1,7 +1,6 @@
 //! The layout of a message that a program lists run by run.
 
 use crate::buffer::{Layout, Segment};
-use crate::copy::Memory;
 
 /// Runs one after the other; there is only ever one such element.
 #[derive(Debug)]
@@ -24,26 +23,6 @@ impl SegmentList {
         });
         let starts = starts.collect();
         Self { segments, starts, size }
-    }
-
-    /// Calls `each` with the parts of runs that the packed bytes `offset .. offset + length` are,
-    /// and how many of these bytes come before each, until it returns false.
-    fn visit(&self, offset: usize, length: usize, each: &mut dyn FnMut(Segment, usize) -> bool) {
-        let end = offset.saturating_add(length).min(self.size);
-        let mut at = offset;
-        let mut index = self.starts.partition_point(|start| *start <= offset).saturating_sub(1);
-        while at < end {
-            let (segment, skipped) = (self.segments[index], at - self.starts[index]);
-            let part = Segment {
-                displacement: segment.displacement.wrapping_add_unsigned(skipped),
-                length: (segment.length - skipped).min(end - at),
-            };
-            if !each(part, at - offset) {
-                return;
-            }
-            at += part.length;
-            index += 1;
-        }
     }
 }
 
@@ -75,21 +54,21 @@ impl Layout for SegmentList {
         length: usize,
         each: &mut dyn FnMut(Segment) -> bool,
     ) {
-        self.visit(offset, length, &mut |segment, _| each(segment));
-    }
-
-    fn pack(&self, memory: &Memory, _count: usize, offset: usize, out: &mut [u8]) {
-        self.visit(offset, out.len(), &mut |segment, before| {
-            memory.read(segment.displacement, &mut out[before..before + segment.length]);
-            true
-        });
-    }
-
-    fn unpack(&self, memory: &Memory, _count: usize, offset: usize, data: &[u8]) {
-        self.visit(offset, data.len(), &mut |segment, before| {
-            memory.write(segment.displacement, &data[before..before + segment.length]);
-            true
-        });
+        let end = offset.saturating_add(length).min(self.size);
+        let mut at = offset;
+        let mut index = self.starts.partition_point(|start| *start <= offset).saturating_sub(1);
+        while at < end {
+            let (segment, skipped) = (self.segments[index], at - self.starts[index]);
+            let part = Segment {
+                displacement: segment.displacement.wrapping_add_unsigned(skipped),
+                length: (segment.length - skipped).min(end - at),
+            };
+            if !each(part) {
+                return;
+            }
+            at += part.length;
+            index += 1;
+        }
     }
 }
 

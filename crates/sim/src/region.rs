@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use memory::{Buffer, Layout, Memory, Scratch, Segment};
+use memory::{Buffer, Layout, Scratch, Segment};
 
 /// A message's memory, contiguous or with gaps, between margins that nobody may touch.
 #[derive(Clone)]
@@ -120,20 +120,6 @@ impl Layout for Gaps {
         each: &mut dyn FnMut(Segment) -> bool,
     ) {
         Self::each(offset, length, &mut |_, segment| each(segment));
-    }
-
-    fn pack(&self, memory: &Memory, _count: usize, offset: usize, out: &mut [u8]) {
-        Self::each(offset, out.len(), &mut |at, segment| {
-            memory.read(segment.displacement, &mut out[at..at + segment.length]);
-            true
-        });
-    }
-
-    fn unpack(&self, memory: &Memory, _count: usize, offset: usize, data: &[u8]) {
-        Self::each(offset, data.len(), &mut |at, segment| {
-            memory.write(segment.displacement, &data[at..at + segment.length]);
-            true
-        });
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where data lies at a target: a list of runs, as it travels and as a layout of a buffer.
 
-use memory::{Layout, Memory, Segment};
+use memory::{Layout, Segment};
 
 /// Runs of bytes in the order of the data.
 #[derive(Debug, PartialEq, Eq)]
@@ -134,24 +134,6 @@ impl Layout for Runs {
             left -= length;
             index += 1;
         }
-    }
-
-    fn pack(&self, memory: &Memory, count: usize, offset: usize, out: &mut [u8]) {
-        let mut done = 0;
-        self.segments(count, offset, out.len(), &mut |run| {
-            memory.read(run.displacement, &mut out[done..done + run.length]);
-            done += run.length;
-            true
-        });
-    }
-
-    fn unpack(&self, memory: &Memory, count: usize, offset: usize, data: &[u8]) {
-        let mut done = 0;
-        self.segments(count, offset, data.len(), &mut |run| {
-            memory.write(run.displacement, &data[done..done + run.length]);
-            done += run.length;
-            true
-        });
     }
 }
 
