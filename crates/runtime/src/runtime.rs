@@ -369,19 +369,9 @@ impl Runtime {
     /// Connects a peer; a failure ends the job, since messages to it or from it would be lost.
     #[cold]
     pub fn connect(&mut self, gate: GateId) {
-        if self.engine.is_connected(gate) {
-            return;
+        if let Err(error) = self.try_connect(gate) {
+            self.fatal.end(&cannot_reach(gate, &error));
         }
-        match self.rails.connect(gate) {
-            Ok((rails, fetches)) => self.connected(gate, &rails, fetches),
-            Err(error) => self.fatal.end(&cannot_reach(gate, &error)),
-        }
-    }
-
-    fn connected(&mut self, gate: GateId, rails: &[RailId], fetches: bool) {
-        self.engine.connect(gate, rails, fetches);
-        self.instruments.runtime.peers.add(1);
-        self.instruments.journal.note(Kind::PeerConnected, &[gate.0.into(), fetches.into()]);
     }
 
     /// Goes on without a rail to a peer, or ends the job if it was the last.
@@ -475,7 +465,9 @@ impl Runtime {
     pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), DriverError> {
         if !self.engine.is_connected(gate) {
             let (rails, fetches) = self.rails.connect(gate)?;
-            self.connected(gate, &rails, fetches);
+            self.engine.connect(gate, &rails, fetches);
+            self.instruments.runtime.peers.add(1);
+            self.instruments.journal.note(Kind::PeerConnected, &[gate.0.into(), fetches.into()]);
         }
         Ok(())
     }

@@ -1,13 +1,15 @@
 //! Wire-up: from a process that was just started to one that reaches all others of its job.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::{Doorbell, DriverError, Loopback};
-use driver_shm::{Lookup, Options, Shm};
+use driver_shm::{Options, Shm};
 use driver_tcp::{Secret, Tcp};
 use engine::Engine;
 use launch::Job;
@@ -95,7 +97,9 @@ pub fn start(
         driver_shm::name_node(&node);
     }
     let options = Options { single_copy: configuration.single_copy() };
-    let shm = Shm::create(own, options, lookup(&job))?;
+    let directory = Directory { job: Arc::clone(&job) };
+    let lookup = Box::new(move |gate: GateId| directory.get(gate.0, CARD_KEY));
+    let shm = Shm::create(own, options, lookup)?;
     let tcp = if size > 1 { Some(create_tcp(own, &job)?) } else { None };
     let (samples, complaint) = samples::kept();
     let (guidance, wrong_wishes) = Guidance::of_environment(samples.costs);
@@ -141,7 +145,7 @@ fn create_tcp(own: GateId, job: &Arc<Mutex<Job>>) -> Result<Box<Tcp>, StartError
     Ok(Box::new(Tcp::create(own, options, Box::new(directory))?))
 }
 
-/// Where the driver between machines learns of the others.
+/// Where the drivers learn of the others.
 struct Directory {
     job: Arc<Mutex<Job>>,
 }
@@ -262,10 +266,8 @@ fn publish(
 
 /// What follows from where all processes run.
 fn neighbours(places: &[String], rank: u32, guidance: Guidance) -> Neighbours {
-    let host = |place: &String| place.split_once('@').map(|(_, host)| host.to_owned());
-    let hosts: Vec<_> = places.iter().map(host).collect();
-    let first = |host: &Option<String>| hosts.iter().position(|other| other == host);
-    let nodes: Vec<u32> = hosts.iter().map(|host| first(host).unwrap_or(0) as u32).collect();
+    let hosts = places.iter().map(|place| place.split_once('@').map(|(_, host)| host));
+    let nodes = first_alike(hosts);
     let members_and_cores = |node: u32| {
         let near = nodes.iter().zip(places).filter(|(other, _)| **other == node);
         let cores: Vec<(u128, usize)> = near.map(|(_, place)| cores_of(place)).collect();
@@ -299,8 +301,7 @@ fn neighbours_by_mapping(
     cores: usize,
     guidance: Guidance,
 ) -> Neighbours {
-    let first = |node: &u32| mapping.iter().position(|other| other == node).unwrap_or(0) as u32;
-    let nodes: Vec<u32> = mapping.iter().map(first).collect();
+    let nodes = first_alike(mapping.iter());
     let mut members = vec![0; nodes.len()];
     nodes.iter().for_each(|&node| members[node as usize] += 1);
     let near = members[nodes[rank as usize] as usize];
@@ -312,6 +313,12 @@ fn neighbours_by_mapping(
         guidance,
         nodes,
     }
+}
+
+/// For each of these the place of the first that is the same.
+fn first_alike<T: Eq + Hash>(all: impl Iterator<Item = T>) -> Vec<u32> {
+    let mut first = HashMap::new();
+    (0..).zip(all).map(|(place, one)| *first.entry(one).or_insert(place)).collect()
 }
 
 /// The cores on which a process may run, and how many it can use at once.
@@ -326,14 +333,6 @@ fn cores_of(place: &str) -> (u128, usize) {
 fn core_mask(allowed: &[usize]) -> String {
     let mask = allowed.iter().fold(0_u128, |mask, &core| mask | 1 << core.min(127));
     format!("{mask:x}")
-}
-
-fn lookup(job: &Arc<Mutex<Job>>) -> Lookup {
-    let job = Arc::clone(job);
-    Box::new(move |gate| {
-        let card = locked(&job).get(gate.0, CARD_KEY);
-        card.map_err(|error| DriverError { message: error.to_string() })
-    })
 }
 
 /// How often the launcher is asked for news that must come soon.
