@@ -80,9 +80,9 @@ impl Kind {
     }
 }
 
-macro_rules! handles {
-    ($($name:ident),*) => {$(
-        #[doc = concat!("`MPI_", stringify!($name), "`.")]
+macro_rules! handle {
+    ($name:ident, $documentation:expr) => {
+        #[doc = $documentation]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(transparent)]
         pub struct $name(pub usize);
@@ -100,30 +100,18 @@ macro_rules! handles {
                 self.0
             }
         }
-    )*};
+    };
+}
+
+macro_rules! handles {
+    ($($name:ident),*) => {
+        $(handle!($name, concat!("`MPI_", stringify!($name), "`."));)*
+    };
 }
 
 handles!(Comm, Datatype, Errhandler, Group, Info, Message, Op, Request, Session, Win, File);
 handles!(CvarHandle, PvarSession, PvarHandle, EventRegistration);
-
-/// `combray_message`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct PackedMessage(pub usize);
-
-impl Handle for PackedMessage {
-    const KIND: Kind = Kind::PackedMessage;
-
-    #[inline(always)]
-    fn from_raw(raw: usize) -> Self {
-        Self(raw)
-    }
-
-    #[inline(always)]
-    fn raw(self) -> usize {
-        self.0
-    }
-}
+handle!(PackedMessage, "`combray_message`.");
 
 /// `MPI_T_enum`: the number of an enumeration, from 1 on; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
