@@ -27,7 +27,6 @@ const TIERS: &[(&str, u32)] = &[
     ("runtime", 4),
     ("mpi", 4),
     ("mpi-abi", 5),
-    ("capi", 5),
     ("cli", 5),
     ("sim", 6),
     ("bench", 6),
@@ -57,7 +56,6 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "driver-ether",
     "pmix",
     "mpi-abi",
-    "capi",
 ];
 
 /// Crates that know no clock, threads, network or files.

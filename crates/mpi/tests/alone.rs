@@ -1,13 +1,16 @@
 //! A process without a launcher is a job of its own: communicators and collectives of one.
 
+mod common;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::ErrorClass;
+use common::{bytes, content, process};
 use datatype::reduction::Operator;
 use datatype::{Datatype, Predefined};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 use mpi::attribute::{AttributeKind, CopyRule, Keyvals};
 use mpi::collective::{self, EqualBlocks, Reduction, Root};
 use mpi::communicator::{CommunicatorComparison, SplitKind};
@@ -15,25 +18,6 @@ use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 use mpi::info::{Info, InfoLimits};
 use mpi::operation::Operation;
-use mpi::{Process, ThreadLevel};
-
-fn process() -> Process {
-    let process = Process::default();
-    process.initialize(ThreadLevel::Single).expect("a process alone needs nobody");
-    process
-}
-
-fn bytes(content: &[u8]) -> Buffer {
-    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(content.len())), 0, content.len());
-    buffer.write(0, content);
-    buffer
-}
-
-fn content(buffer: &Buffer) -> Vec<u8> {
-    let mut content = vec![0; buffer.len()];
-    buffer.read(0, &mut content);
-    content
-}
 
 #[test]
 fn every_way_of_creation_works_for_one_process() {

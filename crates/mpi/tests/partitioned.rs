@@ -1,32 +1,17 @@
 //! Partitions from a process to itself, in every pair of divisions.
 
+mod common;
+
 use std::sync::Arc;
 
 use base::ErrorClass;
+use common::{bytes, content, process};
 use datatype::{Datatype, Predefined};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 use mpi::collective::EqualBlocks;
-use mpi::{Partitions, Process, Request, Source, ThreadLevel};
+use mpi::{Partitions, Process, Request, Source};
 
 const BYTES: usize = 60;
-
-fn process() -> Process {
-    let process = Process::default();
-    process.initialize(ThreadLevel::Single).expect("a process alone needs nobody");
-    process
-}
-
-fn memory(content: &[u8]) -> Buffer {
-    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(content.len())), 0, content.len());
-    buffer.write(0, content);
-    buffer
-}
-
-fn content(buffer: &Buffer) -> Vec<u8> {
-    let mut content = vec![0; buffer.len()];
-    buffer.read(0, &mut content);
-    content
-}
 
 fn divided(buffer: &Buffer, count: usize) -> Partitions {
     let datatype = Arc::clone(Datatype::named(Predefined::Byte));
@@ -46,7 +31,7 @@ fn a_partition_arrives_when_all_that_it_overlaps_are_ready() {
     let process = process();
     for parts in [1, 2, 3, 4, 5, 12, 60] {
         for others in [1, 2, 3, 5, 20] {
-            let (out, into) = (memory(&[0; BYTES]), memory(&[0; BYTES]));
+            let (out, into) = (bytes(&[0; BYTES]), bytes(&[0; BYTES]));
             let (mut send, mut receive) =
                 pair(&process, divided(&out, parts), divided(&into, others));
             for round in 1..4 {
@@ -79,7 +64,7 @@ fn a_partition_arrives_when_all_that_it_overlaps_are_ready() {
 #[test]
 fn amounts_that_differ_are_told() {
     let process = process();
-    let (out, into) = (memory(&[7; BYTES]), memory(&[0; BYTES - 15]));
+    let (out, into) = (bytes(&[7; BYTES]), bytes(&[0; BYTES - 15]));
     let (mut send, mut receive) = pair(&process, divided(&out, 4), divided(&into, 3));
     process.start(&mut receive).unwrap();
     assert!(process.check_free(&receive).is_err());
@@ -96,7 +81,7 @@ fn amounts_that_differ_are_told() {
 #[test]
 fn nobody_is_always_ready_and_there() {
     let process = process();
-    let buffer = memory(&[0; BYTES]);
+    let buffer = bytes(&[0; BYTES]);
     let world = process.world();
     let partitions = || divided(&buffer, 2);
     let mut send = process.partitioned_send_init(world, None, 0, partitions()).unwrap();
