@@ -5,7 +5,8 @@
 //! numbers, and of equal values `MPI_MINLOC` and `MPI_MAXLOC` take the lower index. Only which of
 //! two NaNs prevails is left open. Integers wrap around.
 //!
-//! Formats that no Rust type has are computed in software, correctly rounded.
+//! Formats that no Rust type has are computed by the processor where it has them, and else in
+//! software; correctly rounded.
 
 mod compound;
 mod element;
@@ -14,13 +15,15 @@ mod wide;
 
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
+#[cfg(target_arch = "x86_64")]
+use memory::x87;
 
 use self::compound::{Complex, MaximumLocation, MinimumLocation, Pair};
 use self::element::{
     Arithmetic, Bits, BitwiseAnd, BitwiseOr, BitwiseXor, LogicalAnd, LogicalOr, LogicalXor,
     Maximum, Minimum, Ordered, Product, Sum, Truth, apply,
 };
-use self::half::{Half, HalfBits};
+use self::half::{HalfBits, apply_to_halves};
 use self::wide::{Extended, Quadruple};
 use crate::predefined::{Kind, Precision, Predefined};
 
@@ -160,19 +163,17 @@ fn kernel(operator: Operator, element: Predefined) -> Option<Kernel> {
             _ => truth::<u128>(operator),
         },
         (_, Kind::Real(precision)) => match precision {
-            Precision::Half => {
-                extreme::<HalfBits>(operator).or_else(|| arithmetic::<Half>(operator))
-            }
+            Precision::Half => extreme::<HalfBits>(operator).or_else(|| halves::<f32>(operator)),
             Precision::Single => real::<f32>(operator),
             Precision::Double => real::<f64>(operator),
-            Precision::Extended => real::<Extended>(operator),
+            Precision::Extended => extreme::<Extended>(operator).or_else(|| extended(operator)),
             Precision::Quadruple => real::<Quadruple>(operator),
         },
         (_, Kind::Complex(precision)) => match precision {
-            Precision::Half => arithmetic::<Complex<Half>>(operator),
+            Precision::Half => halves::<Complex<f32>>(operator),
             Precision::Single => arithmetic::<Complex<f32>>(operator),
             Precision::Double => arithmetic::<Complex<f64>>(operator),
-            Precision::Extended => arithmetic::<Complex<Extended>>(operator),
+            Precision::Extended => extended_complex(operator),
             Precision::Quadruple => arithmetic::<Complex<Quadruple>>(operator),
         },
         (_, Kind::Pair(..)) => pair(operator, element),
@@ -237,6 +238,44 @@ fn arithmetic<T: Arithmetic>(operator: Operator) -> Option<Kernel> {
         Operator::Product => Some(apply::<T, Product>),
         _ => None,
     }
+}
+
+/// Numbers of half precision, of which single precision has the sums and products.
+fn halves<T: Arithmetic>(operator: Operator) -> Option<Kernel> {
+    match operator {
+        Operator::Sum => Some(apply_to_halves::<T, Sum>),
+        Operator::Product => Some(apply_to_halves::<T, Product>),
+        _ => None,
+    }
+}
+
+/// The x87's own format is computed by the x87.
+#[cfg(target_arch = "x86_64")]
+fn extended(operator: Operator) -> Option<Kernel> {
+    match operator {
+        Operator::Sum => Some(x87::add),
+        Operator::Product => Some(x87::multiply),
+        _ => None,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn extended_complex(operator: Operator) -> Option<Kernel> {
+    match operator {
+        Operator::Sum => Some(x87::add),
+        Operator::Product => Some(x87::multiply_complex),
+        _ => None,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn extended(operator: Operator) -> Option<Kernel> {
+    arithmetic::<Extended>(operator)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn extended_complex(operator: Operator) -> Option<Kernel> {
+    arithmetic::<Complex<Extended>>(operator)
 }
 
 fn bits<T: Bits>(operator: Operator) -> Option<Kernel> {

@@ -11,10 +11,13 @@
 mod between;
 mod buffer;
 mod copy;
+pub mod half;
 mod scratch;
 mod segment_list;
 mod slices;
 pub mod vector;
+#[cfg(target_arch = "x86_64")]
+pub mod x87;
 
 pub use buffer::{Buffer, Layout, Owner, Segment};
 pub use copy::{Memory, Places};

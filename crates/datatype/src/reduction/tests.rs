@@ -73,6 +73,9 @@ fn reference(
             integers(operator, whole(left, signed), whole(right, signed), signed)[..left.len()]
                 .to_vec()
         }
+        (Operator::Sum | Operator::Product, Kind::Real(Precision::Half)) => {
+            half(operator, left, right).to_ne_bytes().to_vec()
+        }
         (_, Kind::Real(Precision::Single)) => {
             real(operator, single(left).into(), single(right).into())
                 .map(|value| value as f32)?
@@ -153,6 +156,15 @@ fn whole(bytes: &[u8], signed: bool) -> i128 {
     let mut wide = [if negative { 0xff } else { 0 }; 16];
     wide[..bytes.len()].copy_from_slice(bytes);
     i128::from_le_bytes(wide)
+}
+
+fn half(operator: Operator, left: &[u8], right: &[u8]) -> u16 {
+    use rustc_apfloat::Float;
+    use rustc_apfloat::ieee::Half;
+    let (left, right) =
+        (Half::from_bits(whole(left, false) as u128), Half::from_bits(whole(right, false) as u128));
+    let result = if operator == Operator::Sum { left + right } else { left * right };
+    result.value.to_bits() as u16
 }
 
 fn single(bytes: &[u8]) -> f32 {

@@ -256,6 +256,8 @@ mod tests {
     use rustc_apfloat::ieee::{Quad, X87DoubleExtended};
 
     use super::*;
+    use crate::predefined::Predefined;
+    use crate::reduction::{Operator, reduce};
 
     /// Bits of numbers whose exponents are often near each other, or at an end of their range.
     fn bits(exponent_at: u32) -> impl Strategy<Value = u128> {
@@ -285,12 +287,46 @@ mod tests {
         )
     }
 
-    fn check<F: Float, const PRECISION: u32>(left: u128, right: u128) {
+    /// What the kernel makes of two numbers in a row of three.
+    fn reduced(operator: Operator, element: Predefined, left: u128, right: u128) -> u128 {
+        let mut inout = [right; 3].map(u128::to_ne_bytes).concat();
+        reduce(operator, element, &[left; 3].map(u128::to_ne_bytes).concat(), &mut inout)
+            .expect("defined");
+        assert_eq!(inout[..16], inout[32..]);
+        u128::load(&inout[16..])
+    }
+
+    /// What the kernel makes of two complex numbers.
+    fn reduced_complex(element: Predefined, left: [u128; 2], right: [u128; 2]) -> [u128; 2] {
+        let mut inout = right.map(u128::to_ne_bytes).concat();
+        reduce(Operator::Product, element, &left.map(u128::to_ne_bytes).concat(), &mut inout)
+            .expect("defined");
+        [u128::load(&inout), u128::load(&inout[16..])]
+    }
+
+    fn check_complex<F: Float, const PRECISION: u32>(element: Predefined, parts: [u128; 4]) {
+        let [a, b, c, d] = parts.map(F::from_bits);
+        let product = |left: F, right: F| (left * right).value;
+        let real = (product(a, c) - product(b, d)).value;
+        let imaginary = (product(a, d) + product(b, c)).value;
+        let found = reduced_complex(element, [parts[0], parts[1]], [parts[2], parts[3]]);
+        for (found, expected) in found.into_iter().zip([real, imaginary]) {
+            let both_nan = Wide::<PRECISION>(found).is_no_number() && expected.is_nan();
+            assert!(found == expected.to_bits() || both_nan, "{parts:x?}: {found:#x}");
+        }
+    }
+
+    fn check<F: Float, const PRECISION: u32>(element: Predefined, left: u128, right: u128) {
         let (a, b) = (Wide::<PRECISION>(left), Wide::<PRECISION>(right));
         let (x, y) = (F::from_bits(left), F::from_bits(right));
-        for (found, expected) in
-            [(a.plus(b), (x + y).value), (b.plus(a), (x + y).value), (a.times(b), (x * y).value)]
-        {
+        let (sum, product) = ((x + y).value, (x * y).value);
+        for (found, expected) in [
+            (a.plus(b), sum),
+            (b.plus(a), sum),
+            (a.times(b), product),
+            (Wide(reduced(Operator::Sum, element, left, right)), sum),
+            (Wide(reduced(Operator::Product, element, left, right)), product),
+        ] {
             let same = found.0 == expected.to_bits() || found.is_no_number() && expected.is_nan();
             assert!(same, "{left:#x} {right:#x}: {:#x}, not {:#x}", found.0, expected.to_bits());
         }
@@ -308,12 +344,21 @@ mod tests {
 
         #[test]
         fn extended_numbers_are_those_of_the_reference(left in bits(64), right in bits(64)) {
-            check::<X87DoubleExtended, 64>(left, right);
+            check::<X87DoubleExtended, 64>(Predefined::LongDouble, left, right);
+        }
+
+        #[test]
+        fn complex_numbers_are_those_of_the_reference(
+            extended in [bits(64), bits(64), bits(64), bits(64)],
+            quadruple in [bits(112), bits(112), bits(112), bits(112)],
+        ) {
+            check_complex::<X87DoubleExtended, 64>(Predefined::LongDoubleComplex, extended);
+            check_complex::<Quad, 113>(Predefined::Complex32, quadruple);
         }
 
         #[test]
         fn quadruple_numbers_are_those_of_the_reference(left in bits(112), right in bits(112)) {
-            check::<Quad, 113>(left, right);
+            check::<Quad, 113>(Predefined::Real16, left, right);
         }
     }
 
