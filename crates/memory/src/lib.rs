@@ -5,6 +5,9 @@
 //! inside the bounds that were vouched for. How the bytes of a non-contiguous message lie is told
 //! by a [`Layout`], which the `datatype` crate implements.
 //!
+//! Beside them stands arithmetic on arrays of bytes that safe Rust has no words for: instructions of
+//! the processor for numbers that no type has ([`x87`], [`half`]), and wider vectors ([`vector`]).
+//!
 //! This crate does no I/O (it lends the memory, as slices, to who does), and knows neither datatypes
 //! nor messages.
 

@@ -16,9 +16,24 @@ pub fn widest<W: Work>(work: W) {
         && std::is_x86_feature_detected!("bmi2")
         && std::is_x86_feature_detected!("lzcnt")
     {
-        // SAFETY: the processor has what the function was compiled for, as was just seen.
+        if std::is_x86_feature_detected!("avx512vl")
+            && std::is_x86_feature_detected!("avx512bw")
+            && std::is_x86_feature_detected!("avx512dq")
+        {
+            // SAFETY: the processor has what the function was compiled for, as was just seen.
+            return unsafe { with_avx512(work) };
+        }
+        // SAFETY: the same.
         return unsafe { with_avx2(work) };
     }
+    work.run();
+}
+
+/// Smallest and largest of 8 bytes, masks, and half of the registers more; the vectors may be no
+/// longer than with AVX2, as the compiler sees fit.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2,lzcnt,avx512vl,avx512bw,avx512dq")]
+fn with_avx512<W: Work>(work: W) {
     work.run();
 }
 

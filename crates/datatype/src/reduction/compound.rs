@@ -1,5 +1,7 @@
 //! Elements made of two others: complex numbers, and values with an index.
 
+use std::hint::select_unpredictable;
+
 use super::element::{Arithmetic, Combination, Element, Nan, Ordered};
 
 /// A complex number: real and imaginary part.
@@ -27,7 +29,8 @@ impl<V: Ordered, I: Ordered> Combination<Pair<V, I>> for MinimumLocation {
     #[inline(always)]
     fn of(left: Pair<V, I>, right: Pair<V, I>) -> Pair<V, I> {
         let (one, other) = (left.value.key(Nan::Below), right.value.key(Nan::Below));
-        if (one < other) | ((one == other) & precedes(left, right)) { left } else { right }
+        let first = if one == other { precedes(left, right) } else { one < other };
+        select(first, left, right)
     }
 }
 
@@ -35,7 +38,17 @@ impl<V: Ordered, I: Ordered> Combination<Pair<V, I>> for MaximumLocation {
     #[inline(always)]
     fn of(left: Pair<V, I>, right: Pair<V, I>) -> Pair<V, I> {
         let (one, other) = (left.value.key(Nan::Above), right.value.key(Nan::Above));
-        if (one > other) | ((one == other) & precedes(left, right)) { left } else { right }
+        let first = if one == other { precedes(left, right) } else { one > other };
+        select(first, left, right)
+    }
+}
+
+/// Which one it is, is no habit of the data: the processor had better not guess it.
+#[inline(always)]
+fn select<V: Ordered, I: Ordered>(first: bool, left: Pair<V, I>, right: Pair<V, I>) -> Pair<V, I> {
+    Pair {
+        value: select_unpredictable(first, left.value, right.value),
+        index: select_unpredictable(first, left.index, right.index),
     }
 }
 
@@ -102,6 +115,7 @@ impl Negated for f64 {
 
 impl<V: Element, I: Element> Element for Pair<V, I> {
     const BYTES: usize = V::BYTES + I::BYTES;
+    const ALONE: bool = !Self::BYTES.is_power_of_two();
 
     #[inline(always)]
     fn load(bytes: &[u8]) -> Self {

@@ -1,5 +1,6 @@
 //! Elements of arrays of bytes, and the types of Rust as elements.
 
+use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
 use memory::vector::{self, Work};
@@ -8,6 +9,10 @@ use memory::vector::{self, Work};
 pub(super) trait Element: Copy {
     /// Bytes of one packed element.
     const BYTES: usize;
+
+    /// Whether vectors of several elements are slower than one element after the other, although
+    /// the compiler believes otherwise: where they have to be put together piece by piece.
+    const ALONE: bool = false;
 
     /// The value of the first [`Element::BYTES`] bytes.
     fn load(bytes: &[u8]) -> Self;
@@ -55,7 +60,7 @@ const FEW_BYTES: usize = 32;
 /// Combines all elements of two slices, `incoming` on the left; the results go to `inout`.
 pub(super) fn apply<T: Element, C: Combination<T>>(incoming: &[u8], inout: &mut [u8]) {
     assert_eq!(incoming.len(), inout.len(), "both operands have the same number of elements");
-    let few = incoming.len() <= FEW_BYTES;
+    let few = T::ALONE || incoming.len() <= FEW_BYTES;
     let elements = Elements::<T, C> { incoming, inout, how: PhantomData };
     if few { elements.run() } else { vector::widest(elements) }
 }
@@ -119,14 +124,16 @@ pub(super) trait Ordered: Element {
     #[inline(always)]
     fn lesser(self, other: Self) -> Self {
         let (left, right) = (self.key(Nan::Below), other.key(Nan::Below));
-        if (left < right) | ((left == right) & self.is_negative()) { self } else { other }
+        let first = (left < right) | ((left == right) & self.is_negative());
+        select_unpredictable(first, self, other)
     }
 
     /// The larger value: a NaN if there is one, and 0.0 rather than -0.0.
     #[inline(always)]
     fn greater(self, other: Self) -> Self {
         let (left, right) = (self.key(Nan::Above), other.key(Nan::Above));
-        if (left > right) | ((left == right) & !self.is_negative()) { self } else { other }
+        let first = (left > right) | ((left == right) & !self.is_negative());
+        select_unpredictable(first, self, other)
     }
 }
 

@@ -10,11 +10,27 @@ use super::element::{Combination, Element, Nan, Ordered, apply};
 /// Combines elements of half precision, `incoming` on the left, as those of single precision that
 /// have their values: `T` is a number or more of them.
 pub(super) fn apply_to_halves<T: Element, C: Combination<T>>(incoming: &[u8], inout: &mut [u8]) {
+    if incoming.len() <= SMALL_PIECE_BYTES {
+        apply_by_pieces::<T, C, SMALL_PIECE_BYTES>(incoming, inout);
+    } else {
+        apply_by_pieces::<T, C, PIECE_BYTES>(incoming, inout);
+    }
+}
+
+/// Bytes of halves that are combined at once: their values stay in the nearest cache.
+const PIECE_BYTES: usize = 1024;
+
+/// A few elements need not pay for the clearing of a large piece.
+const SMALL_PIECE_BYTES: usize = 32;
+
+fn apply_by_pieces<T: Element, C: Combination<T>, const BYTES: usize>(
+    incoming: &[u8],
+    inout: &mut [u8],
+) {
     assert_eq!(incoming.len(), inout.len(), "both operands have the same number of elements");
-    /// Bytes of halves that are combined at once: their values stay in the nearest cache.
-    const PIECE_BYTES: usize = 1024;
-    let (mut left, mut right) = ([0; 2 * PIECE_BYTES], [0; 2 * PIECE_BYTES]);
-    for (incoming, inout) in incoming.chunks(PIECE_BYTES).zip(inout.chunks_mut(PIECE_BYTES)) {
+    let (mut left, mut right) = ([[0; BYTES]; 2], [[0; BYTES]; 2]);
+    let (left, right) = (left.as_flattened_mut(), right.as_flattened_mut());
+    for (incoming, inout) in incoming.chunks(BYTES).zip(inout.chunks_mut(BYTES)) {
         let (left, right) = (&mut left[..2 * incoming.len()], &mut right[..2 * incoming.len()]);
         half::widen(incoming, left);
         half::widen(inout, right);

@@ -6,6 +6,8 @@
 //! correctly rounded, to the nearest number and to the even one of two. There are no branches but
 //! for what is no finite number, so that the time does not depend on the data.
 
+use std::hint::select_unpredictable;
+
 use super::compound::Negated;
 use super::element::{Arithmetic, Element, Nan, Ordered};
 
@@ -34,16 +36,10 @@ impl<const PRECISION: u32> Wide<PRECISION> {
     const FRACTION: u128 = (1 << Self::EXPONENT_AT) - 1;
     const MAGNITUDE: u128 = (1 << Self::SIGN_AT) - 1;
     const LEADING: u128 = 1 << (PRECISION - 1);
-    const INFINITY: u128 = Self::packed(false, EXPONENT_MAX, Self::LEADING).0;
+    const INFINITY: u128 =
+        (EXPONENT_MAX as u128) << Self::EXPONENT_AT | (Self::LEADING & Self::FRACTION);
     /// What makes a NaN of every number, a quiet one.
     const QUIET_NAN: u128 = Self::INFINITY | 1 << (PRECISION - 2);
-
-    #[inline(always)]
-    const fn packed(negative: bool, exponent: i32, significand: u128) -> Self {
-        let sign = (negative as u128) << Self::SIGN_AT;
-        let exponent = (exponent as u128) << Self::EXPONENT_AT;
-        Self(sign | exponent | (significand & Self::FRACTION))
-    }
 
     #[inline(always)]
     fn exponent(self) -> i32 {
@@ -51,8 +47,8 @@ impl<const PRECISION: u32> Wide<PRECISION> {
     }
 
     #[inline(always)]
-    fn negative(self) -> bool {
-        (self.0 >> Self::SIGN_AT) & 1 == 1
+    fn sign(self) -> u128 {
+        self.0 & 1 << Self::SIGN_AT
     }
 
     /// The exponent, which is at least 1 as that of the numbers below the normal ones, and the
@@ -62,6 +58,15 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         let exponent = self.exponent();
         let implied = if Self::EXPLICIT || exponent == 0 { 0 } else { Self::LEADING };
         (exponent.max(1), self.0 & Self::FRACTION | implied)
+    }
+
+    /// An integer that is ordered as absolute values are: the bits without the sign, with the same
+    /// exponent for the same number where the leading bit is explicit.
+    #[inline(always)]
+    fn magnitude(self) -> u128 {
+        let magnitude = self.0 & Self::MAGNITUDE;
+        let lower = Self::EXPLICIT & (self.exponent() == 0) & (self.0 & Self::LEADING != 0);
+        magnitude + (u128::from(lower) << Self::EXPONENT_AT)
     }
 
     /// Whether it is infinite or no number. Of the x87's format, bits without the leading one that
@@ -83,13 +88,29 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         self.is_special() & !self.is_infinite()
     }
 
+    /// An integer that is ordered as numbers are, with -0.0 below 0.0.
+    #[inline(always)]
+    fn signed(self) -> i128 {
+        // -1 for negative numbers, else 0.
+        let sign = -((self.0 >> Self::SIGN_AT) as i128);
+        self.magnitude() as i128 ^ sign
+    }
+
+    /// The smaller number where no number is below all, else the larger one.
+    #[cold]
+    #[inline(never)]
+    fn special_extreme(self, other: Self, nan: Nan) -> Self {
+        let (left, right) = (self.key(nan), other.key(nan));
+        if nan.of(left < right, left > right) { self } else { other }
+    }
+
     #[cold]
     #[inline(never)]
     fn special_sum(self, other: Self) -> Self {
         match (self.is_infinite(), other.is_infinite()) {
             _ if self.is_no_number() => Self(self.0 | Self::QUIET_NAN),
             _ if other.is_no_number() => Self(other.0 | Self::QUIET_NAN),
-            (true, true) if self.negative() != other.negative() => Self(Self::QUIET_NAN),
+            (true, true) if self.sign() != other.sign() => Self(Self::QUIET_NAN),
             (true, _) => self,
             _ => other,
         }
@@ -99,20 +120,20 @@ impl<const PRECISION: u32> Wide<PRECISION> {
     #[cold]
     #[inline(never)]
     fn special_product(self, other: Self) -> Self {
-        let negative = self.negative() != other.negative();
+        let sign = self.sign() ^ other.sign();
         match (self.is_infinite(), other.is_infinite()) {
             _ if self.is_no_number() => Self(self.0 | Self::QUIET_NAN),
             _ if other.is_no_number() => Self(other.0 | Self::QUIET_NAN),
-            (false, false) => Self::packed(negative, 0, 0),
+            (false, false) => Self(sign),
             _ if self.parts().1 == 0 || other.parts().1 == 0 => Self(Self::QUIET_NAN),
-            _ => Self::packed(negative, EXPONENT_MAX, Self::LEADING),
+            _ => Self(sign | Self::INFINITY),
         }
     }
 
-    /// The nearest number to `significand`, which is not 0 and has room for [`SURPLUS_BITS`] more
-    /// bits than fit, the first of which has `exponent`, at least 1.
+    /// The nearest number with `sign`, which is a bit, to `significand`, which is not 0 and has room
+    /// for [`SURPLUS_BITS`] more bits than fit, the first of which has `exponent`, at least 1.
     #[inline(always)]
-    fn rounded(negative: bool, exponent: i32, significand: u128) -> Self {
+    fn rounded(sign: u128, exponent: i32, significand: u128) -> Self {
         let unused = significand.leading_zeros() as i32 - (128 - PRECISION - SURPLUS_BITS) as i32;
         let shift = unused.min(exponent - 1);
         let (exponent, significand) = (exponent - shift, significand << shift);
@@ -121,14 +142,13 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         let half = 1 << (SURPLUS_BITS - 1);
         let up = (rest > half) | ((rest == half) & (kept as u32 & 1 == 1));
         let kept = kept + u128::from(up);
-        let carry = (kept >> PRECISION) as u32;
-        let (exponent, kept) = (exponent + carry as i32, kept >> carry);
-        // Without a leading bit it lies below the normal numbers, and the exponent is 1.
-        let exponent = exponent - 1 + (kept >> (PRECISION - 1)) as i32;
-        if exponent >= EXPONENT_MAX {
-            return Self::packed(negative, EXPONENT_MAX, Self::LEADING);
-        }
-        Self::packed(negative, exponent, kept)
+        // Without a leading bit it lies below the normal numbers, and the exponent is 1. The leading
+        // bit, and what is carried into the next one, count for the exponent.
+        let leading = kept >> (PRECISION - 1);
+        let fraction = if Self::EXPLICIT { kept >> (leading >> 1) } else { kept & Self::FRACTION };
+        let magnitude =
+            (((exponent - 1) as u128 + leading) << Self::EXPONENT_AT) + (fraction & Self::FRACTION);
+        Self(sign | magnitude.min(Self::INFINITY))
     }
 
     /// The first 128 of the bits of a product of two whole significands, the last of which stands
@@ -158,13 +178,9 @@ fn shifted(bits: u128, distance: i32) -> u128 {
     kept | u128::from(kept << distance != bits)
 }
 
-#[inline(always)]
-fn swapped<T>(swap: bool, one: T, other: T) -> (T, T) {
-    if swap { (other, one) } else { (one, other) }
-}
-
 impl<const PRECISION: u32> Element for Wide<PRECISION> {
     const BYTES: usize = 16;
+    const ALONE: bool = true;
 
     #[inline(always)]
     fn load(bytes: &[u8]) -> Self {
@@ -184,19 +200,19 @@ impl<const PRECISION: u32> Arithmetic for Wide<PRECISION> {
         if self.is_special() | other.is_special() {
             return self.special_sum(other);
         }
-        let (left, right) = (self.parts(), other.parts());
-        let swap = (left.0 < right.0) | ((left.0 == right.0) & (left.1 < right.1));
-        let (exponent, lower_exponent) = swapped(swap, left.0, right.0);
-        let (larger, smaller) = swapped(swap, left.1, right.1);
-        let (negative, _) = swapped(swap, self.negative(), other.negative());
+        // Which one is larger is no habit of the data: the processor had better not guess it.
+        let swap = self.magnitude() < other.magnitude();
+        let larger = Self(select_unpredictable(swap, other.0, self.0));
+        let smaller = Self(select_unpredictable(swap, self.0, other.0));
+        let (sign, differ) = (larger.sign(), self.sign() != other.sign());
+        let ((exponent, larger), (lower_exponent, smaller)) = (larger.parts(), smaller.parts());
         let larger = larger << ROUNDING_BITS;
         let smaller = shifted(smaller << ROUNDING_BITS, exponent - lower_exponent);
-        let differ = self.negative() != other.negative();
-        let sum = if differ { larger - smaller } else { larger + smaller };
+        let sum = select_unpredictable(differ, larger - smaller, larger + smaller);
         if sum == 0 {
-            return Self::packed(negative & !differ, 0, 0);
+            return Self(if differ { 0 } else { sign });
         }
-        Self::rounded(negative, exponent + 1, sum)
+        Self::rounded(sign, exponent + 1, sum)
     }
 
     #[inline(always)]
@@ -215,8 +231,11 @@ impl<const PRECISION: u32> Arithmetic for Wide<PRECISION> {
         let exponent = left.0 + right.0 - BIAS + 1;
         let below = (1 - exponent).max(0);
         let surplus = (128 - PRECISION - SURPLUS_BITS) as i32;
-        let negative = self.negative() != other.negative();
-        Self::rounded(negative, exponent.max(1), shifted(product, surplus + below))
+        Self::rounded(
+            self.sign() ^ other.sign(),
+            exponent.max(1),
+            shifted(product, surplus + below),
+        )
     }
 }
 
@@ -225,20 +244,29 @@ impl<const PRECISION: u32> Ordered for Wide<PRECISION> {
 
     #[inline(always)]
     fn key(self, nan: Nan) -> i128 {
-        let (exponent, significand) = self.parts();
-        // The same number may have two exponents where the leading bit is explicit.
-        let magnitude = match Self::EXPLICIT {
-            true if significand == 0 => 0,
-            true => ((exponent as i128) << Self::EXPONENT_AT) + significand as i128,
-            false => (self.0 & Self::MAGNITUDE) as i128,
-        };
-        let key = if self.negative() { -magnitude } else { magnitude };
+        let key = self.signed() + i128::from(self.sign() != 0);
         if self.is_no_number() { nan.of(i128::MIN, i128::MAX) } else { key }
     }
 
     #[inline(always)]
+    fn lesser(self, other: Self) -> Self {
+        if self.is_special() | other.is_special() {
+            return self.special_extreme(other, Nan::Below);
+        }
+        Self(select_unpredictable(self.signed() < other.signed(), self.0, other.0))
+    }
+
+    #[inline(always)]
+    fn greater(self, other: Self) -> Self {
+        if self.is_special() | other.is_special() {
+            return self.special_extreme(other, Nan::Above);
+        }
+        Self(select_unpredictable(self.signed() > other.signed(), self.0, other.0))
+    }
+
+    #[inline(always)]
     fn is_negative(self) -> bool {
-        self.negative()
+        self.sign() != 0
     }
 }
 
