@@ -2,11 +2,15 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{combray, eventually, is_running, run, signal, sorted, told};
+use common::{
+    combray, eventually, expect_end_without_reader, expect_flood_to_stop_nothing,
+    expect_many_lines, expect_second_interrupt_to_kill, expect_signals_to_reach_all, is_running,
+    many_lines, run, signal, sorted, told, trapping,
+};
 
 const RSH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsh");
 
@@ -110,33 +114,12 @@ fn many_processes_find_each_other() {
 
 #[test]
 fn much_output_arrives_whole_at_a_slow_reader() {
-    let script = "seq -f \"$PMI_RANK %.0f abcdefghijklmnopqrstuvwxyz\" 30000; printf end";
-    let mut command = on("a:2,b:2", &["sh", "-c", script]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(600));
-    let mut out = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    for rank in 0..4 {
-        let own: Vec<&str> = out.lines().filter(|l| l.starts_with(&format!("{rank} "))).collect();
-        assert_eq!(own.len(), 30_000);
-        for (number, line) in (1..).zip(own) {
-            assert_eq!(line, format!("{rank} {number} abcdefghijklmnopqrstuvwxyz"));
-        }
-    }
-    assert_eq!(out.matches("end\n").count(), 4);
+    expect_many_lines(on("a:2,b:2", &["sh", "-c", &many_lines(30_000)]), 4, 30_000);
 }
 
 #[test]
 fn a_flood_of_output_stops_nothing() {
-    let mut child = on("a,b", &["yes"]).stdout(Stdio::piped()).spawn().unwrap();
-    // Nobody reads, so that all are blocked in writing; a signal must get through all the same.
-    std::thread::sleep(Duration::from_millis(700));
-    let start = Instant::now();
-    signal(child.id(), "INT");
-    signal(child.id(), "INT");
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(start.elapsed() < Duration::from_secs(20));
+    expect_flood_to_stop_nothing(on("a,b", &["yes"]));
 }
 
 #[test]
@@ -281,39 +264,14 @@ fn what_processes_leave_behind_ends_with_the_job() {
     assert!(!is_running("7165.25"), "it is gone before the launcher ends");
 }
 
-/// A job on two hosts that tells which signals it gets, and ends when it gets TERM.
-fn trapping_job(last: &str) -> (Child, impl Iterator<Item = String>) {
-    let script = format!(
-        "for s in USR1 USR2 HUP INT; do trap \"echo $s\" $s; done
-         trap 'echo bye; {last}' TERM; echo ready; while :; do sleep 0.05; done"
-    );
-    let mut command = on("a,b", &["bash", "-c", &script]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    (child, lines)
-}
-
 #[test]
 fn signals_reach_all() {
-    let (mut child, mut lines) = trapping_job("exit 0");
-    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["ready", "ready"]);
-    for name in ["USR1", "USR2", "TERM"] {
-        signal(child.id(), name);
-        let expected = if name == "TERM" { "bye" } else { name };
-        assert_eq!([lines.next().unwrap(), lines.next().unwrap()], [expected, expected]);
-    }
-    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    expect_signals_to_reach_all(on("a,b", &["bash", "-c", &trapping("exit 0")]));
 }
 
 #[test]
 fn a_second_interrupt_kills() {
-    let (mut child, mut lines) = trapping_job("");
-    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["ready", "ready"]);
-    signal(child.id(), "INT");
-    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["INT", "INT"]);
-    signal(child.id(), "INT");
-    assert_eq!(lines.next(), None);
-    assert_eq!(child.wait().unwrap().code(), Some(128 + 2));
+    expect_second_interrupt_to_kill(on("a,b", &["bash", "-c", &trapping("")]));
 }
 
 #[test]
@@ -327,9 +285,7 @@ fn a_process_that_does_not_end_is_killed() {
 
 #[test]
 fn a_reader_that_leaves_ends_the_job() {
-    let mut child = on("a,b", &["yes"]).stdout(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(128 + 13));
+    expect_end_without_reader(on("a,b", &["yes"]));
 }
 
 /// An agent that hears this, and then nothing.

@@ -3,9 +3,13 @@
 mod common;
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{combray, eventually, is_running, run, signal, sorted, supervisor_of, told};
+use common::{
+    combray, eventually, expect_end_without_reader, expect_flood_to_stop_nothing,
+    expect_many_lines, expect_second_interrupt_to_kill, expect_signals_to_reach_all, is_running,
+    many_lines, run, signal, sorted, supervisor_of, told, trapping,
+};
 
 #[test]
 fn ranks_know_themselves() {
@@ -158,42 +162,17 @@ fn nobody_waits_for_a_process_that_has_ended() {
 
 #[test]
 fn a_flood_of_output_stops_nothing() {
-    let mut command = combray(&["-n", "2", "--timeout", "60", "sh", "-c", "yes"]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    // Nobody reads, so that all are blocked in writing; a signal must get through all the same.
-    std::thread::sleep(Duration::from_millis(500));
-    signal(child.id(), "INT");
-    signal(child.id(), "INT");
-    let start = Instant::now();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(start.elapsed() < Duration::from_secs(20));
+    expect_flood_to_stop_nothing(combray(&["-n", "2", "--timeout", "60", "sh", "-c", "yes"]));
 }
 
 #[test]
 fn a_reader_that_leaves_ends_the_job() {
-    let mut command = combray(&["-n", "2", "--timeout", "60", "yes"]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(128 + 13));
+    expect_end_without_reader(combray(&["-n", "2", "--timeout", "60", "yes"]));
 }
 
 #[test]
 fn much_output_arrives_whole_at_a_slow_reader() {
-    let script = "seq -f \"$PMI_RANK %.0f abcdefghijklmnopqrstuvwxyz\" 20000; printf end";
-    let mut command = combray(&["-n", "3", "sh", "-c", script]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(600));
-    let mut out = String::new();
-    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert_eq!(out.lines().count(), 3 * 20_001);
-    for rank in 0..3 {
-        let own: Vec<&str> = out.lines().filter(|l| l.starts_with(&format!("{rank} "))).collect();
-        assert_eq!(own.len(), 20_000);
-        for (number, line) in (1..).zip(own) {
-            assert_eq!(line, format!("{rank} {number} abcdefghijklmnopqrstuvwxyz"));
-        }
-    }
+    expect_many_lines(combray(&["-n", "3", "sh", "-c", &many_lines(20_000)]), 3, 20_000);
 }
 
 #[test]
@@ -235,37 +214,24 @@ fn an_interrupt_typed_once_counts_once() {
     assert_eq!(out.matches("saved").count(), 2, "{out}");
 }
 
-/// A job of two that tells which signals it gets, and ends when it gets TERM.
-fn trapping_job() -> (std::process::Child, impl Iterator<Item = String>) {
-    let script = "for s in USR1 USR2 HUP INT; do trap \"echo $s\" $s; done
-                  trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
-    let mut command = combray(&["-n", "2", "--timeout", "60", "bash", "-c", script]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let reader = std::io::BufReader::new(child.stdout.take().unwrap());
-    (child, std::io::BufRead::lines(reader).map(Result::unwrap))
-}
-
 #[test]
 fn signals_reach_all() {
-    let (mut child, mut lines) = trapping_job();
-    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["ready", "ready"]);
-    for name in ["USR1", "USR2", "TERM"] {
-        signal(child.id(), name);
-        let expected = if name == "TERM" { "bye" } else { name };
-        assert_eq!([lines.next().unwrap(), lines.next().unwrap()], [expected, expected]);
-    }
-    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    let script = trapping("exit 0");
+    expect_signals_to_reach_all(combray(&["-n", "2", "--timeout", "60", "bash", "-c", &script]));
 }
 
 #[test]
 fn a_second_interrupt_kills() {
-    let (mut child, mut lines) = trapping_job();
-    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["ready", "ready"]);
-    signal(child.id(), "INT");
-    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["INT", "INT"]);
-    signal(child.id(), "INT");
-    assert_eq!(lines.next(), None);
-    assert_eq!(child.wait().unwrap().code(), Some(128 + 2));
+    let script = trapping("exit 0");
+    expect_second_interrupt_to_kill(combray(&[
+        "-n",
+        "2",
+        "--timeout",
+        "60",
+        "bash",
+        "-c",
+        &script,
+    ]));
 }
 
 #[test]

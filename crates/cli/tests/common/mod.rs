@@ -1,6 +1,8 @@
 //! Starting jobs of shell commands, and looking at what they do.
 
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 pub fn combray(words: &[&str]) -> Command {
@@ -42,7 +44,7 @@ pub fn eventually(mut condition: impl FnMut() -> bool) -> bool {
         if condition() {
             return true;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
     false
 }
@@ -62,4 +64,83 @@ pub fn supervisor_of(launcher: u32) -> u32 {
         child.is_some()
     }));
     child.unwrap()
+}
+
+/// What two processes do that tell which signals they get, and do `last` when it is TERM.
+pub fn trapping(last: &str) -> String {
+    format!(
+        "for s in USR1 USR2 HUP INT; do trap \"echo $s\" $s; done
+         trap 'echo bye; {last}' TERM; echo ready; while :; do sleep 0.05; done"
+    )
+}
+
+/// The job, and the lines that it writes; both processes are ready.
+fn with_lines(mut job: Command) -> (Child, impl Iterator<Item = String>) {
+    let mut child = job.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["ready", "ready"]);
+    (child, lines)
+}
+
+/// Asserts that both processes of a trapping job that exit on TERM get all signals.
+pub fn expect_signals_to_reach_all(job: Command) {
+    let (mut child, mut lines) = with_lines(job);
+    for name in ["USR1", "USR2", "TERM"] {
+        signal(child.id(), name);
+        let expected = if name == "TERM" { "bye" } else { name };
+        assert_eq!([lines.next().unwrap(), lines.next().unwrap()], [expected, expected]);
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+/// Asserts that a trapping job of two survives the first interrupt and not the second.
+pub fn expect_second_interrupt_to_kill(job: Command) {
+    let (mut child, mut lines) = with_lines(job);
+    signal(child.id(), "INT");
+    assert_eq!([lines.next().unwrap(), lines.next().unwrap()], ["INT", "INT"]);
+    signal(child.id(), "INT");
+    assert_eq!(lines.next(), None);
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 2));
+}
+
+/// What a process does that writes so many numbered lines, and one that does not end.
+pub fn many_lines(lines: usize) -> String {
+    format!("seq -f \"$PMI_RANK %.0f abcdefghijklmnopqrstuvwxyz\" {lines}; printf end")
+}
+
+/// Asserts that all of them arrive, in order, at a reader that begins late.
+pub fn expect_many_lines(mut job: Command, processes: usize, lines: usize) {
+    let mut child = job.stdout(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(600));
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(out.lines().count(), processes * (lines + 1));
+    assert_eq!(out.matches("end\n").count(), processes);
+    for rank in 0..processes {
+        let own: Vec<&str> = out.lines().filter(|l| l.starts_with(&format!("{rank} "))).collect();
+        assert_eq!(own.len(), lines);
+        for (number, line) in (1..).zip(own) {
+            assert_eq!(line, format!("{rank} {number} abcdefghijklmnopqrstuvwxyz"));
+        }
+    }
+}
+
+/// Asserts that a signal gets through to a job whose output nobody reads.
+pub fn expect_flood_to_stop_nothing(mut job: Command) {
+    let mut child = job.stdout(Stdio::piped()).spawn().unwrap();
+    // By then all are blocked in writing.
+    thread::sleep(Duration::from_millis(700));
+    let start = Instant::now();
+    signal(child.id(), "INT");
+    signal(child.id(), "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+/// Asserts that a job ends when the reader of its output does.
+pub fn expect_end_without_reader(mut job: Command) {
+    let mut child = job.stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 13));
 }
