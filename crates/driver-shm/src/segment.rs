@@ -1,4 +1,4 @@
-//! A process's shared segment: header, table of regions, and ring.
+//! A process's shared segment: header, table of regions, ring, and lanes.
 
 use std::fmt;
 use std::fs::File;
@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use driver::{Doorbell, DriverError};
+use queues::lane;
 use queues::ring::{self, Consumer, Producer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
@@ -22,10 +23,19 @@ use crate::transfer::{Runs, probe};
 /// Lines of the ring.
 pub(crate) const LINES: usize = 8192;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x02");
+/// Lines of a lane.
+pub(crate) const LANE_LINES: usize = 4096;
+
+/// How many peers may have a lane; each costs its owner one more look per poll.
+pub(crate) const LANES: usize = 8;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x03");
 const REGIONS_OFFSET: usize = 4096;
 const RING_OFFSET: usize = REGIONS_OFFSET + REGIONS_MAX * size_of::<Entry>();
-const SEGMENT_BYTES: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(4096);
+const LANES_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(4096);
+/// Each lane begins on a page of its own: those that nobody uses take no memory.
+const LANE_BYTES: usize = ring::memory_bytes(LANE_LINES).next_multiple_of(4096);
+const SEGMENT_BYTES: usize = LANES_OFFSET + LANES * LANE_BYTES;
 
 /// The beginning of a segment. Fields that are not atomic are written before the card is given
 /// away, and never again.
@@ -45,6 +55,9 @@ struct Header {
     armed: AtomicU32,
     /// Counts the ringing; the owner sleeps on it.
     bell: AtomicU32,
+    _keep_lanes_apart: [u8; 56],
+    /// Who has the lane, as number of the sender plus one; 0: nobody yet. Set once, by that sender.
+    lanes: [AtomicU32; LANES],
 }
 
 /// The owner sleeps on the word `bell`.
@@ -61,6 +74,8 @@ pub(crate) struct Own {
     segment: Arc<Segment>,
     pub card: Card,
     pub consumer: Consumer,
+    /// The lanes whose senders have gone over to them, with those senders.
+    pub lanes: Vec<(u32, Consumer)>,
     pub declared: Box<Declared>,
     /// The pipe that wakes this process when it sleeps on descriptors.
     reader: PipeReader,
@@ -89,6 +104,8 @@ impl Own {
             _keep_apart: [0; 88],
             armed: AtomicU32::new(0),
             bell: AtomicU32::new(0),
+            _keep_lanes_apart: [0; 56],
+            lanes: Default::default(),
         };
         // SAFETY: the mapping is new, nobody else knows it, and it is longer than the header and
         // aligned to a page.
@@ -107,12 +124,32 @@ impl Own {
             segment,
             card,
             consumer,
+            lanes: Vec::with_capacity(LANES),
             declared,
             reader,
             _writer: writer,
             _file: file,
             _probe: probe,
         })
+    }
+
+    /// A sender goes over to its lane, which is looked at from now on; false if it has none, or did
+    /// so before.
+    #[cold]
+    pub(crate) fn open_lane(&mut self, sender: u32) -> bool {
+        let claims = &self.segment.header().lanes;
+        let is_its = |claim: &AtomicU32| claim.load(Ordering::Acquire) == sender + 1;
+        let Some(number) = claims.iter().position(is_its) else { return false };
+        if self.lanes.iter().any(|(other, _)| *other == sender) {
+            return false;
+        }
+        // SAFETY:
+        // - The lane's memory lies inside the mapping, is aligned and zero when it is claimed.
+        // - The consumer is dropped with the segment (both belong to this value).
+        // - Nobody else consumes from it: no lane of this sender was open.
+        let consumer = unsafe { Consumer::new(self.segment.lane_memory(number), LANE_LINES) };
+        self.lanes.push((sender, consumer));
+        true
     }
 
     pub(crate) fn doorbell(&self) -> Arc<Segment> {
@@ -166,6 +203,20 @@ impl Segment {
     fn ring_memory(&self) -> NonNull<u8> {
         // SAFETY: the offset lies inside the mapping.
         unsafe { self.mapping.base().add(RING_OFFSET) }
+    }
+
+    fn lane_memory(&self, number: usize) -> NonNull<u8> {
+        assert!(number < LANES);
+        // SAFETY: the offset lies inside the mapping.
+        unsafe { self.mapping.base().add(LANES_OFFSET + number * LANE_BYTES) }
+    }
+
+    /// Takes a free lane for a sender, for good; none if all are taken.
+    fn claim_lane(&self, sender: u32) -> Option<usize> {
+        let free = |claim: &AtomicU32| {
+            claim.compare_exchange(0, sender + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        self.header().lanes.iter().position(free)
     }
 
     /// Wakes the owner if it may be asleep; called after something was published for it.
@@ -295,7 +346,13 @@ impl fmt::Debug for Bell {
 /// A peer's segment.
 pub(crate) struct Peer {
     pub segment: Arc<Segment>,
-    pub producer: Producer,
+    sender: u32,
+    ring: Producer,
+    /// How many packets went through the ring; no more are counted once it was time for a lane.
+    packets: u32,
+    /// The own lane, until the owner has been told of it, and afterwards.
+    claimed: Option<lane::Producer>,
+    lane: Option<lane::Producer>,
     pub pid: i32,
     pub fence_required: bool,
     /// Whether its memory can be read and written.
@@ -304,7 +361,53 @@ pub(crate) struct Peer {
     pub runs: Option<Box<Runs>>,
 }
 
+/// Whoever sends a peer so many packets takes a lane.
+const PACKETS_BEFORE_LANE: u32 = 16;
+
 impl Peer {
+    /// As [`driver::Driver::post_packet`], without a look at the doorbell.
+    #[inline]
+    pub(crate) fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        match &mut self.lane {
+            Some(lane) => lane.push(length, fill),
+            None => self.push_without_lane(length, fill),
+        }
+    }
+
+    #[inline(never)]
+    fn push_without_lane(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        match self.packets.cmp(&PACKETS_BEFORE_LANE) {
+            std::cmp::Ordering::Less => self.packets += 1,
+            std::cmp::Ordering::Equal => self.go_over_to_lane(),
+            std::cmp::Ordering::Greater => {}
+        }
+        match &mut self.lane {
+            Some(lane) => lane.push(length, fill),
+            None => self.ring.push(length, fill),
+        }
+    }
+
+    /// Takes a lane, if there is one. An empty packet in the ring tells the owner that what follows
+    /// comes there; if the ring has no room for it, that is for next time.
+    fn go_over_to_lane(&mut self) {
+        if self.claimed.is_none() {
+            self.claimed = self.segment.claim_lane(self.sender).map(|number| {
+                // SAFETY:
+                // - The lane's memory lies inside the mapping, which lives in the same value.
+                // - It was nobody's before, and is now this sender's for good.
+                unsafe {
+                    let memory = self.segment.lane_memory(number);
+                    lane::Producer::new(memory, LANE_LINES, self.sender)
+                }
+            });
+        }
+        if self.claimed.is_none() {
+            self.packets += 1;
+        } else if self.ring.push(0, |_| {}) {
+            self.lane = self.claimed.take();
+        }
+    }
+
     /// Opens the segment that `card` tells of, for the sender `sender`; looks
     /// whether its memory can be reached, if that is wanted.
     pub(crate) fn open(card: &Card, sender: u32, reach: bool) -> Result<Self, DriverError> {
@@ -328,8 +431,20 @@ impl Peer {
         // SAFETY:
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card says so).
-        let producer = unsafe { Producer::new(segment.ring_memory(), LINES, sender) };
-        Ok(Self { segment, producer, pid: card.pid, fence_required, reachable, runs: None })
+        let ring = unsafe { Producer::new(segment.ring_memory(), LINES, sender) };
+        let (packets, claimed, lane) = Default::default();
+        Ok(Self {
+            segment,
+            sender,
+            ring,
+            packets,
+            claimed,
+            lane,
+            pid: card.pid,
+            fence_required,
+            reachable,
+            runs: None,
+        })
     }
 
     /// The bell of this peer.

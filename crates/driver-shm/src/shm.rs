@@ -10,6 +10,7 @@ use driver::{
     Access, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, RegionError, Regions, Sink,
 };
 use memory::Buffer;
+use queues::ring::Consumer;
 use sys::process;
 
 use crate::card::Card;
@@ -41,10 +42,12 @@ pub struct Shm {
 /// The longest packet, in bytes.
 const PACKET_BYTES_MAX: usize = 16 << 10;
 
-/// Packets handed on per poll at most, so that other rails get their turn.
+/// Packets handed on per poll at most from the ring and from each lane, so that others get their turn.
 const PACKETS_PER_POLL_MAX: usize = 64;
 
 const _: () = assert!(PACKET_BYTES_MAX <= queues::ring::packet_bytes_max(crate::segment::LINES));
+const _: () =
+    assert!(PACKET_BYTES_MAX <= queues::ring::packet_bytes_max(crate::segment::LANE_LINES));
 
 impl Shm {
     /// The rail of the process `own`; `lookup` is asked for the cards of peers when they are
@@ -150,7 +153,7 @@ impl Shm {
     #[inline]
     pub fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
-        if !peer.producer.push(length, fill) {
+        if !peer.push(length, fill) {
             return false;
         }
         if peer.fence_required {
@@ -163,13 +166,28 @@ impl Shm {
     /// As [`Driver::poll`], for callers that know the sink's type.
     #[inline]
     pub fn poll_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        let mut packets = 0;
-        while packets < PACKETS_PER_POLL_MAX
-            && self.own.consumer.pop(|sender, bytes| sink.packet(GateId(sender), 0, bytes))
-        {
-            packets += 1;
+        let mut any = false;
+        for (sender, lane) in &mut self.own.lanes {
+            any |= drain(lane, |_, bytes| sink.packet(GateId(*sender), 0, bytes));
         }
-        if self.fetches.is_empty() { packets > 0 } else { self.run_fetch(sink) }
+        let mut gone_over = Vec::new();
+        any |= drain(&mut self.own.consumer, |sender, bytes| match bytes {
+            [] => gone_over.push(sender),
+            _ => sink.packet(GateId(sender), 0, bytes),
+        });
+        for sender in gone_over {
+            self.open_lane(sender, sink);
+        }
+        if self.fetches.is_empty() { any } else { self.run_fetch(sink) }
+    }
+
+    /// What a sender posts comes through its lane from now on.
+    #[cold]
+    fn open_lane(&mut self, sender: u32, sink: &mut (impl Sink + ?Sized)) {
+        if !self.own.open_lane(sender) {
+            let message = "because it goes over to a lane in shared memory that it has not".into();
+            sink.lost(GateId(sender), 0, DriverError { message });
+        }
     }
 
     /// The bell of a peer; none if it is not connected.
@@ -232,6 +250,16 @@ impl Shm {
             _ => Err(RegionError::Unreachable("it is not connected".to_owned())),
         }
     }
+}
+
+/// Hands on what waits in a ring or lane, as far as a poll may; whether there was anything.
+#[inline]
+fn drain(consumer: &mut Consumer, mut take: impl FnMut(u32, &[u8])) -> bool {
+    let mut packets = 0;
+    while packets < PACKETS_PER_POLL_MAX && consumer.pop(&mut take) {
+        packets += 1;
+    }
+    packets > 0
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Lock-free queues in shared memory.
 //!
-//! [`ring`] is the one queue that processes of one machine send packets through. It is handed
-//! memory and knows neither how that is shared nor what the packets mean.
+//! Processes of one machine send packets through them: all peers of a process through its [`ring`],
+//! those that send it much each through a [`lane`] of its own. Both are handed memory, and know
+//! neither how that is shared nor what the packets mean.
 
+pub mod lane;
 pub mod ring;

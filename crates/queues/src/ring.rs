@@ -1,4 +1,5 @@
-//! A ring of packets with many producers and one consumer.
+//! A ring of packets with many producers and one consumer. What a lane is besides, [`crate::lane`]
+//! tells.
 //!
 //! The ring is an array of 64-byte lines. A packet takes consecutive lines; the first 8 bytes of
 //! its first line are its header, one atomic word that publishes it: lap, sender, length. A short
@@ -7,9 +8,10 @@
 //! - Producers reserve lines by advancing `tail` (compare and swap), fill them, and publish by
 //!   storing the header. They look at `head` only when their copy of it says that there is no room.
 //! - The consumer finds the next packet by looking at the line where it must begin: its header
-//!   carries the current lap. It publishes `head` once per eighth of the ring only.
-//! - A header is told from stale bytes: every line that was inside a packet, not at its beginning,
-//!   is cleared by the consumer; every line at a beginning holds an older lap.
+//!   carries the current lap, which also tells a line that was left out from a new one. It publishes `head` once per eighth of the ring only.
+//! - A header is told from stale bytes: the consumer clears the first word of every line that it
+//!   passes. That costs nothing: a line that the consumer has changed comes back to the producer
+//!   faster than one that both have read.
 //! - A packet that would not fit before the end leaves the last lines to a filler.
 //!
 //! A producer that stops between reserving and publishing holds up those behind it, for as long
@@ -53,7 +55,7 @@ struct Control {
 
 /// Where a ring lies.
 #[derive(Clone, Copy)]
-struct Place {
+pub(crate) struct Place {
     control: NonNull<Control>,
     lines: NonNull<u8>,
     mask: u64,
@@ -63,8 +65,9 @@ struct Place {
 impl Place {
     /// # Safety
     /// As for [`Producer::new`].
-    unsafe fn new(memory: NonNull<u8>, lines: usize) -> Self {
+    pub(crate) unsafe fn new(memory: NonNull<u8>, lines: usize) -> Self {
         assert!(lines.is_power_of_two() && lines >= 2 * PUBLICATIONS_PER_LAP);
+        assert!((lines as u64) < lines_for(FILLER as usize), "a filler is longer than any ring");
         assert!(memory.as_ptr().cast::<Control>().is_aligned());
         let control = memory.cast::<Control>();
         // SAFETY: the caller vouches for `memory_bytes(lines)` bytes, of which control is the
@@ -81,15 +84,40 @@ impl Place {
         unsafe { self.control.as_ref() }
     }
 
+    /// How many lines there are.
     #[inline]
-    fn line(&self, number: u64) -> *mut u8 {
+    pub(crate) fn lines(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// Lines that the consumer has given back, since the beginning.
+    #[inline]
+    pub(crate) fn head(&self) -> u64 {
+        self.control().head.load(Ordering::Acquire)
+    }
+
+    /// Tells the processor that a line will be written.
+    #[inline]
+    pub(crate) fn expect_write(&self, number: u64) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint, which touches no memory, whatever the address.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_ET0>(self.line(number).cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = number;
+    }
+
+    #[inline]
+    pub(crate) fn line(&self, number: u64) -> *mut u8 {
         let index = (number & self.mask) as usize;
         // SAFETY: the index is below the number of lines.
         unsafe { self.lines.as_ptr().add(index * LINE_BYTES) }
     }
 
     #[inline]
-    fn header(&self, number: u64) -> &AtomicU64 {
+    pub(crate) fn header(&self, number: u64) -> &AtomicU64 {
         // SAFETY: every line begins, aligned, with a word that is only accessed atomically once
         // the ring is in use, or lies inside a packet's bytes, which nobody looks at until the
         // consumer cleared it.
@@ -98,22 +126,22 @@ impl Place {
 
     /// A number that changes from lap to lap and is never zero.
     #[inline]
-    fn lap(&self, number: u64) -> u64 {
+    pub(crate) fn lap(&self, number: u64) -> u64 {
         (number >> self.lap_shift) & 0x7fff | 0x8000
     }
 }
 
-const FILLER: u64 = 0xff_ffff;
+pub(crate) const FILLER: u64 = 0xff_ffff;
 
 /// A header: lap in the lowest 16 bits, sender in 24, length in 24. A filler's length is all
 /// ones; it reaches to the end of the ring.
 #[inline]
-fn pack_header(lap: u64, sender: u32, length: u64) -> u64 {
+pub(crate) fn pack_header(lap: u64, sender: u32, length: u64) -> u64 {
     lap | u64::from(sender) << 16 | length << 40
 }
 
 #[inline]
-fn lines_for(length: usize) -> u64 {
+pub(crate) fn lines_for(length: usize) -> u64 {
     (length + HEADER_BYTES).div_ceil(LINE_BYTES) as u64
 }
 
@@ -232,17 +260,15 @@ impl Consumer {
             if header & 0xffff != self.place.lap(self.head) {
                 return false;
             }
-            let length = header >> 40;
-            if length == FILLER {
-                let to_end = self.place.mask + 1 - (self.head & self.place.mask);
+            let length = (header >> 40) as usize;
+            let lines = lines_for(length);
+            let to_end = self.place.lines() - (self.head & self.place.mask);
+            if lines > to_end {
+                // A broken sender must not lead us out of the ring.
+                assert!(length == FILLER as usize, "a header in shared memory is damaged");
                 self.pass(to_end);
                 continue;
             }
-            let length = length as usize;
-            let lines = lines_for(length);
-            // A broken sender must not lead us out of the ring.
-            let to_end = self.place.mask + 1 - (self.head & self.place.mask);
-            assert!(lines <= to_end, "a packet's header in shared memory is damaged");
             // SAFETY:
             // - The sender published the packet with release after writing its bytes, and the
             //   header was loaded with acquire.
@@ -259,9 +285,9 @@ impl Consumer {
     /// Gives the lines of the packet (or filler) at the head back.
     #[inline]
     fn pass(&mut self, lines: u64) {
-        for inner in 1..lines {
+        for line in self.head..self.head + lines {
             // Relaxed: the publication of `head` orders it for the producers.
-            self.place.header(self.head + inner).store(0, Ordering::Relaxed);
+            self.place.header(line).store(0, Ordering::Relaxed);
         }
         self.head += lines;
         if self.head - self.published >= (self.place.mask + 1) / PUBLICATIONS_PER_LAP as u64 {
@@ -274,14 +300,14 @@ impl Consumer {
 const _: () = assert!(size_of::<Control>() == 4 * LINE_BYTES);
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::collections::VecDeque;
 
     use proptest::prelude::*;
 
     /// Zeroed memory with the alignment of lines.
-    struct Arena {
+    pub(crate) struct Arena {
         words: Box<[Line]>,
     }
 
@@ -290,17 +316,17 @@ mod tests {
     struct Line(#[allow(dead_code)] [u8; LINE_BYTES]);
 
     impl Arena {
-        fn new(lines: usize) -> Self {
+        pub(crate) fn new(lines: usize) -> Self {
             let count = memory_bytes(lines) / LINE_BYTES;
             Self { words: vec![Line([0; LINE_BYTES]); count].into_boxed_slice() }
         }
 
-        fn base(&mut self) -> NonNull<u8> {
+        pub(crate) fn base(&mut self) -> NonNull<u8> {
             NonNull::from(&mut self.words[0]).cast()
         }
     }
 
-    fn pattern(seed: usize, length: usize) -> Vec<u8> {
+    pub(crate) fn pattern(seed: usize, length: usize) -> Vec<u8> {
         // Full of bytes that look like headers of early laps.
         (0..length).map(|i| if i % 8 == 1 { 0x80 } else { (seed + i / 8) as u8 }).collect()
     }
