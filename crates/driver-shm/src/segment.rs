@@ -366,7 +366,7 @@ const PACKETS_BEFORE_LANE: u32 = 16;
 
 impl Peer {
     /// As [`driver::Driver::post_packet`], without a look at the doorbell.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         match &mut self.lane {
             Some(lane) => lane.push(length, fill),

@@ -150,7 +150,7 @@ impl Shm {
     ///
     /// # Panics
     /// If the gate is not connected.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
         if !peer.push(length, fill) {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::{self, Strategy};
-use engine::{ContextSlot, Engine, Planned, Receive, Send};
+use engine::{ContextSlot, Engine, Planned, Receive, Send, ShortPacket};
 use memory::{Buffer, Scratch};
 
 const ROUNDS: usize = 3000;
@@ -64,7 +64,7 @@ impl Pair {
             let start = Instant::now();
             for packet in &mut self.packets {
                 let message = message(self.context, &self.data);
-                let sent = self.sender.send_short(&message, |_, short| {
+                let sent = self.sender.send_short(&message, |_: RailId, short: ShortPacket<'_>| {
                     packet.resize(short.packet_len(), 0);
                     short.write(packet);
                     true

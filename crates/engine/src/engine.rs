@@ -332,7 +332,7 @@ impl Engine {
     }
 
     /// Posts a receive; a message that is here already is delivered at once.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, receive: Receive) -> RequestId {
         let Receive { context: slot, source, tag, buffer } = receive;
         let selector =
@@ -416,7 +416,7 @@ impl Engine {
     }
 
     /// The outcome of a complete request, which is forgotten; `None` while it is not complete.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, id: RequestId) -> Option<Outcome> {
         self.requests.take(id)
     }

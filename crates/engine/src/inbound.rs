@@ -494,7 +494,7 @@ impl Engine {
     }
 
     /// Notes that eager data of `gate` was made use of, and tells it now and then.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn owe_credit(&mut self, gate: GateId, length: usize) {
         let state = &mut self.gates[gate.0 as usize];
         state.owed += eager_cost(length);

@@ -60,7 +60,7 @@ impl Matching {
     }
 
     /// Adds a receive for which no message is here.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn post(&mut self, requests: &mut Requests, index: u32) {
         self.postings += 1;
         let request = &mut requests[index];
@@ -86,7 +86,7 @@ impl Matching {
     }
 
     /// Takes out the receive that a message from `source` with `tag` belongs to.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn match_posted(
         &mut self,
         requests: &mut Requests,
@@ -151,15 +151,17 @@ impl Matching {
     }
 
     /// The first message that `selector` accepts; it stays.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find_arrived(
         &self,
         messages: &UnexpectedMessages,
         selector: Selector,
     ) -> Option<u32> {
-        if self.by_arrival.first == NONE {
-            return None;
-        }
+        if self.by_arrival.first == NONE { None } else { self.search_arrived(messages, selector) }
+    }
+
+    #[inline(never)]
+    fn search_arrived(&self, messages: &UnexpectedMessages, selector: Selector) -> Option<u32> {
         let wild = selector.is_wild();
         let mut index = if wild {
             self.by_arrival.first
@@ -209,7 +211,7 @@ impl<const WHICH: usize> Bins<WHICH> {
         Self { lists: vec![List::EMPTY; BINS_AT_FIRST].into(), held: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn bin(&self, (source, tag): (u32, i32)) -> usize {
         let mixed =
             (u64::from(source) << 32 | u64::from(tag as u32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -248,7 +250,7 @@ impl<const WHICH: usize> Bins<WHICH> {
         self.remove_from(self.bin(key), store, index);
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove_from<S>(&mut self, bin: usize, store: &mut S, index: u32)
     where
         S: std::ops::IndexMut<u32, Output: Chain<WHICH>>,

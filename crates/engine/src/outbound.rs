@@ -54,14 +54,14 @@ pub struct ShortPacket<'a> {
 
 impl ShortPacket<'_> {
     /// Its length in bytes.
-    #[inline]
+    #[inline(always)]
     pub fn packet_len(&self) -> usize {
         let number = self.number.map_or(0, |_| wire::NUMBER_BYTES);
         number + wire::padded(wire::MESSAGE_HEADER_BYTES, self.length)
     }
 
     /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
-    #[inline]
+    #[inline(always)]
     pub fn write(&self, out: &mut [u8]) {
         let mut out = out;
         if let Some((number, received)) = self.number {
@@ -71,6 +71,19 @@ impl ShortPacket<'_> {
         let (header, payload) = out.split_at_mut(wire::MESSAGE_HEADER_BYTES);
         wire::message_header(header, self.flow, self.tag, self.sequence, self.length);
         self.buffer.read(0, &mut payload[..self.length]);
+    }
+}
+
+/// Hands the packet of a short message to a rail.
+pub trait PostShort {
+    /// Whether the rail took it.
+    fn post(self, rail: RailId, packet: ShortPacket<'_>) -> bool;
+}
+
+impl<F: FnOnce(RailId, ShortPacket<'_>) -> bool> PostShort for F {
+    #[inline]
+    fn post(self, rail: RailId, packet: ShortPacket<'_>) -> bool {
+        self(rail, packet)
     }
 }
 
@@ -105,12 +118,8 @@ impl Engine {
     /// number and there is credit, the packet is known without asking the strategy. `post` hands
     /// it to the rail and tells whether that took it. Returns whether the message is sent; if not,
     /// nothing has happened.
-    #[inline]
-    pub fn send_short(
-        &mut self,
-        send: &Send,
-        post: impl FnOnce(RailId, ShortPacket<'_>) -> bool,
-    ) -> bool {
+    #[inline(always)]
+    pub fn send_short(&mut self, send: &Send, post: impl PostShort) -> bool {
         let length = send.buffer.len();
         let Some(gate) = self.gates.get_mut(send.gate.0 as usize) else { return false };
         let context = &mut self.contexts[send.context.0];
@@ -127,7 +136,7 @@ impl Engine {
         let (sequence, number) = (flow.sequence, None);
         let packet = ShortPacket { number, flow: flow.number, sequence, tag, length, buffer };
         let posted = match (&gate.rails[..], &mut gate.numbered) {
-            (&[rail], None) => post(rail, packet),
+            (&[rail], None) => post.post(rail, packet),
             (rails, Some(numbered)) if self.preferring == 0 && !numbered.has_again() => {
                 let latency = |rail: &&RailId| self.models[usize::from(rail.0)].latency_ns();
                 let Some(&rail) = rails.iter().min_by_key(latency) else { return false };
@@ -467,14 +476,15 @@ impl Engine {
 }
 
 /// Posts a short packet under the next number, and keeps a copy until it has arrived.
+#[inline(never)]
 fn post_numbered(
     numbered: &mut Numbered,
     rail: RailId,
     packet: ShortPacket<'_>,
-    post: impl FnOnce(RailId, ShortPacket<'_>) -> bool,
+    post: impl PostShort,
 ) -> bool {
     let packet = ShortPacket { number: Some(numbered.next()), ..packet };
-    let posted = post(rail, packet);
+    let posted = post.post(rail, packet);
     if posted {
         let mut copy = vec![0; packet.packet_len()];
         packet.write(&mut copy);

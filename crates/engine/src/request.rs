@@ -170,7 +170,7 @@ impl Request {
     }
 
     /// Receives: notes the message that was matched.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn met(&mut self, gate: GateId, source: u32, tag: i32) {
         self.gate = gate;
         self.source = source;
@@ -178,7 +178,7 @@ impl Request {
     }
 
     /// Receives: takes all data of the matched message at once.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_whole(&mut self, data: &[u8]) {
         self.expected = data.len() as u64;
         let fitting = data.len().min(self.buffer.len());
@@ -192,6 +192,7 @@ impl Request {
         self.expected.min(self.buffer.len() as u64)
     }
 
+    #[inline(always)]
     fn outcome(&self) -> Outcome {
         let buffer = self.buffer.len() as u64;
         let truncated = self.state == State::Complete && self.expected > buffer;
@@ -223,7 +224,7 @@ impl Requests {
     }
 
     /// Adds a receive; its place.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive(
         &mut self,
         context: ContextSlot,
@@ -241,7 +242,8 @@ impl Requests {
         request.source = source;
         request.tag = tag;
         request.context = context;
-        request.buffer = buffer;
+        // The plain buffer of a free place has nothing to give back.
+        std::mem::forget(std::mem::replace(&mut request.buffer, buffer));
         request.bytes = 0;
         request.expected = 0;
         request.links = Links::NONE;
@@ -272,7 +274,7 @@ impl Requests {
     }
 
     /// Forgets a request.
-    #[inline]
+    #[inline(always)]
     fn discard(&mut self, index: u32) {
         let request = &mut self.places[index as usize];
         debug_assert!(request.state != State::Free, "the place is taken");
@@ -281,8 +283,10 @@ impl Requests {
         request.cancelled = false;
         request.cancel_asked = false;
         request.synchronous = false;
-        // Memory of our own that it lay in is no longer needed.
-        request.buffer = Buffer::empty();
+        if !request.buffer.is_plain() {
+            // Memory of our own that it lay in is no longer needed.
+            request.buffer = Buffer::empty();
+        }
         request.remote = 0;
         request.generation = request.generation.wrapping_add(1).max(1);
         request.links.next = self.free;
@@ -330,7 +334,7 @@ impl Requests {
     }
 
     /// The outcome of a complete request, which goes away; `None` if it is not complete.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, id: RequestId) -> Option<Outcome> {
         match self.settle(id) {
             Settled::Over(outcome) => Some(outcome),
@@ -339,7 +343,7 @@ impl Requests {
     }
 
     /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(&mut self, id: RequestId) -> Settled {
         match self.get(id) {
             None => Settled::Unknown,
@@ -354,7 +358,7 @@ impl Requests {
     }
 
     /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it was.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn forget_if_fine(&mut self, id: RequestId) -> bool {
         let Some(request) = self.places.get(id.0.index as usize) else { return false };
         let fine = request.generation == id.0.generation

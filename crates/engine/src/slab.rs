@@ -112,14 +112,14 @@ impl<T> Slab<T> {
 impl<T> std::ops::Index<u32> for Slab<T> {
     type Output = T;
 
-    #[inline]
+    #[inline(always)]
     fn index(&self, index: u32) -> &T {
         self.places[index as usize].value.as_ref().expect("the place is taken")
     }
 }
 
 impl<T> std::ops::IndexMut<u32> for Slab<T> {
-    #[inline]
+    #[inline(always)]
     fn index_mut(&mut self, index: u32) -> &mut T {
         self.places[index as usize].value.as_mut().expect("the place is taken")
     }

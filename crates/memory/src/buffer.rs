@@ -251,6 +251,12 @@ impl Buffer {
         self.len() == 0
     }
 
+    /// Whether it is one run of the program's memory: then it keeps nothing alive.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.rare.is_none()
+    }
+
     /// Whether all data lies in one run.
     #[inline]
     pub fn is_contiguous(&self) -> bool {

@@ -86,15 +86,24 @@ impl Requests {
     /// The handle of an operation that was begun on a communicator.
     #[inline(always)]
     pub fn hand_out(&self, communicator: Comm, work: mpi::Request) -> Request {
-        if let mpi::Request::Done = work {
-            return DONE;
-        }
-        if let mpi::Request::Transfer(transfer) = work
-            && let Some(handle) = handle_of(transfer)
-        {
-            self.note_communicator(transfer, communicator);
-            return handle;
-        }
+        let handle = match work {
+            mpi::Request::Done => DONE,
+            mpi::Request::Transfer(transfer) => match handle_of(transfer) {
+                Some(handle) => {
+                    self.note_communicator(transfer, communicator);
+                    handle
+                }
+                None => return self.insert_work(communicator, work),
+            },
+            _ => return self.insert_work(communicator, work),
+        };
+        // Neither has anything to give back.
+        std::mem::forget(work);
+        handle
+    }
+
+    #[inline(never)]
+    fn insert_work(&self, communicator: Comm, work: mpi::Request) -> Request {
         let blamed = Blamed::Communicator(communicator);
         self.insert(PendingRequest { blamed, work: Pending::One(work) })
     }
@@ -105,10 +114,7 @@ impl Requests {
         let mut communicators = self.communicators.borrow_mut();
         match communicators.get_mut(place) {
             Some(noted) => *noted = communicator,
-            None => {
-                communicators.resize(place + 1, MPI_COMM_NULL);
-                communicators[place] = communicator;
-            }
+            None => note_first(&mut communicators, place, communicator),
         }
     }
 
@@ -205,6 +211,13 @@ impl Requests {
             found.filter(|found| (found.id() >> 32) as u32 & INTEGER_GENERATION_MASK == generation);
         found.and_then(handle_of).unwrap_or(Request(integer as u32 as usize))
     }
+}
+
+#[cold]
+#[inline(never)]
+fn note_first(communicators: &mut Vec<Comm>, place: usize, communicator: Comm) {
+    communicators.resize(place + 1, MPI_COMM_NULL);
+    communicators[place] = communicator;
 }
 
 #[cfg(test)]

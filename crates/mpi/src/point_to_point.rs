@@ -65,7 +65,7 @@ impl Process {
     /// # Errors
     /// `Rank` if the communicator has no such process; `Buffer` in buffered mode if the attached
     /// buffer has no room.
-    #[inline]
+    #[inline(always)]
     pub fn send(
         &self,
         communicator: &Rc<Communicator>,
@@ -97,7 +97,7 @@ impl Process {
     ///
     /// # Errors
     /// As for [`send`](Self::send).
-    #[inline]
+    #[inline(always)]
     pub fn isend(
         &self,
         communicator: &Rc<Communicator>,
@@ -132,7 +132,7 @@ impl Process {
     /// # Errors
     /// `Rank` if the communicator has no such process. That the message was truncated is told in
     /// the status.
-    #[inline]
+    #[inline(always)]
     pub fn receive(
         &self,
         communicator: &Rc<Communicator>,
@@ -152,7 +152,7 @@ impl Process {
     ///
     /// # Errors
     /// `Rank` if the communicator has no such process.
-    #[inline]
+    #[inline(always)]
     pub fn ireceive(
         &self,
         communicator: &Rc<Communicator>,

@@ -315,7 +315,7 @@ impl Process {
         self.started().rank
     }
 
-    #[inline]
+    #[inline(always)]
     fn started(&self) -> &Started {
         self.started.get().expect("MPI is initialized")
     }
@@ -324,13 +324,13 @@ impl Process {
         &self.windows
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn runtime(&self) -> RefMut<'_, Runtime> {
         self.started().runtime.borrow_mut()
     }
 
     /// Begins to send in a message space of the library's own; `None`: it is sent.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn post_send(
         &self,
         gate: GateId,
@@ -343,7 +343,7 @@ impl Process {
     }
 
     /// Begins to receive in a message space of the library's own.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn post_receive(
         &self,
         context: ContextSlot,

@@ -38,7 +38,7 @@ impl Producer {
     ///
     /// # Panics
     /// If `length` is more than [`packet_bytes_max`].
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         let capacity = self.place.lines();
         assert!(length <= packet_bytes_max(capacity as usize), "{length} is too long");

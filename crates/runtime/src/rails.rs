@@ -55,7 +55,7 @@ impl Rails {
     }
 
     /// As [`Driver::post_packet`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(
         &mut self,
         gate: GateId,

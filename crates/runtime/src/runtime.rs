@@ -8,8 +8,8 @@ use driver::{Access, Doorbell, Driver, DriverError, Part, Regions, Sink};
 use driver_shm::{Bell, Shm};
 use engine::strategy::{self, Strategy};
 use engine::{
-    ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, Preferences, Receive, RequestId,
-    Send as SendCommand, Settled,
+    ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, PostShort, Preferences, Receive,
+    RequestId, Send as SendCommand, Settled, ShortPacket,
 };
 use memory::Buffer;
 
@@ -34,6 +34,19 @@ pub struct Runtime {
     instruments: Instruments,
     /// The person knows that a rail was lost.
     warned: bool,
+}
+
+/// Pushes a short packet; not a closure, so that it is part of its caller.
+struct Push<'a> {
+    rails: &'a mut Rails,
+    gate: GateId,
+}
+
+impl PostShort for Push<'_> {
+    #[inline(always)]
+    fn post(self, rail: RailId, packet: ShortPacket<'_>) -> bool {
+        self.rails.push(self.gate, rail, packet.packet_len(), |out| packet.write(out))
+    }
 }
 
 /// With so many chunks in an outbox it is time to look for room.
@@ -95,19 +108,13 @@ impl Runtime {
     }
 
     /// Sends a message. `None`: it is sent, and the buffer free.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, send: SendCommand) -> Option<RequestId> {
         if self.rails.tcp.is_some() && self.waits_for_more(send.gate) {
             return Some(self.submit(send));
         }
-        let (gate, rails) = (send.gate, &mut self.rails);
-        let sent = self.engine.send_short(&send, |rail, packet| {
-            rails.push(gate, rail, packet.packet_len(), |out| packet.write(out))
-        });
-        if sent {
-            return None;
-        }
-        Some(self.submit(send))
+        let push = Push { rails: &mut self.rails, gate: send.gate };
+        if self.engine.send_short(&send, push) { None } else { Some(self.submit(send)) }
     }
 
     /// Whether a message to a peer on another machine is likely to be followed by more.
@@ -126,6 +133,7 @@ impl Runtime {
     }
 
     /// Submits a message to the outbox, which is flushed as far as the rails have room.
+    #[inline(never)]
     fn submit(&mut self, send: SendCommand) -> RequestId {
         let gate = send.gate;
         let request = self.hold(send);
@@ -152,7 +160,7 @@ impl Runtime {
     }
 
     /// Posts a receive.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, receive: Receive) -> RequestId {
         let before = self.engine.submitted();
         let request = self.engine.receive(receive);

@@ -1,6 +1,7 @@
 //! What processes do: random operations at random moments.
 
-use engine::{Receive, Send};
+use base::RailId;
+use engine::{Receive, Send, ShortPacket};
 
 use crate::reference::{Label, Selector};
 use crate::region::{Region, pattern};
@@ -85,7 +86,7 @@ impl World {
     fn send_short(&mut self, from: u32, send: &Send) -> bool {
         let (network, engine) = (&self.network, &mut self.engines[from as usize]);
         let (mut packet, mut way) = (Vec::new(), None);
-        let sent = engine.send_short(send, |rail, short| {
+        let sent = engine.send_short(send, |rail: RailId, short: ShortPacket<'_>| {
             packet = vec![0; short.packet_len()];
             let there = (Self::gate(from), send.gate, rail);
             let room = network.has_room(there);

@@ -79,18 +79,32 @@ impl Elements {
     /// # Safety
     /// The program vouches that the elements lie in memory that the operation may use, until it is
     /// complete.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn buffer(&self, call: &Call) -> Outcome<Buffer> {
-        let size = call.library.predefined.contiguous_size(self.datatype);
-        if size != 0 && self.address as usize > MPI_BUFFER_AUTOMATIC && self.count >= 0 {
-            // Sizes are at most 32, so this overflows only past what has room in memory.
-            if let Some(length) = (self.count as usize).checked_mul(size) {
-                // SAFETY: the caller vouches for the memory.
-                return Ok(unsafe { Buffer::contiguous(self.address.cast(), length) });
+        // SAFETY: the caller vouches for the memory.
+        unsafe {
+            match self.plain_buffer(call) {
+                Some(buffer) => Ok(buffer),
+                None => self.any_buffer(call),
             }
         }
-        // SAFETY: as above.
-        unsafe { self.any_buffer(call) }
+    }
+
+    /// The elements as a buffer, if they are of a predefined datatype without gaps and nothing is
+    /// wrong with them.
+    ///
+    /// # Safety
+    /// As for [`buffer`](Self::buffer).
+    #[inline(always)]
+    pub unsafe fn plain_buffer(&self, call: &Call) -> Option<Buffer> {
+        let size = call.library.predefined.contiguous_size(self.datatype);
+        if size == 0 || self.address as usize <= MPI_BUFFER_AUTOMATIC || self.count < 0 {
+            return None;
+        }
+        // Sizes are at most 32, so this overflows only past what has room in memory.
+        let length = (self.count as usize).checked_mul(size)?;
+        // SAFETY: the caller vouches for the memory.
+        Some(unsafe { Buffer::contiguous(self.address.cast(), length) })
     }
 
     #[cold]

@@ -20,7 +20,6 @@ use super::statuses::{report_status, to_c};
 
 macro_rules! sends {
     ($($blocking:ident, $nonblocking:ident, $persistent:ident: $mode:ident;)*) => {$(
-        #[inline(always)]
         pub fn $blocking(
             call: &Call,
             buf: Buffer,
@@ -32,7 +31,6 @@ macro_rules! sends {
             Ok(process.send(&comm, SendMode::$mode, dest, tag, buf)?)
         }
 
-        #[inline(always)]
         pub fn $nonblocking(
             call: &Call,
             buf: Buffer,
@@ -47,6 +45,9 @@ macro_rules! sends {
             Ok(())
         }
 
+        sends!($persistent: $mode);
+    )*};
+    ($persistent:ident: $mode:ident) => {
         pub fn $persistent(
             call: &Call,
             buf: Buffer,
@@ -60,39 +61,101 @@ macro_rules! sends {
             hand_out(call, &comm, prepared, request);
             Ok(())
         }
-    )*};
+    };
 }
 
 sends! {
-    send, isend, send_init: Standard;
     ssend, issend, ssend_init: Synchronous;
     bsend, ibsend, bsend_init: Buffered;
     rsend, irsend, rsend_init: Ready;
 }
 
+sends!(send_init: Standard);
+
+/// The most frequent calls. Their code for plain buffers stands apart: such a buffer is never moved,
+/// as a move reads at once what was written in two parts, and that waits until all that was written
+/// before has left the core, a line in shared memory included.
+macro_rules! frequent {
+    ($($name:ident, $apart:ident, $with:ident($($argument:ident: $type:ty),*);)*) => {$(
+        #[inline(always)]
+        pub fn $name(call: &Call, elements: Elements, $($argument: $type),*) -> Outcome<()> {
+            // SAFETY: the program vouches for its memory until the operation is complete.
+            match unsafe { elements.plain_buffer(call) } {
+                Some(buffer) => $with(call, buffer, $($argument),*),
+                None => $apart(call, elements, $($argument),*),
+            }
+        }
+
+        #[cold]
+        #[inline(never)]
+        fn $apart(call: &Call, elements: Elements, $($argument: $type),*) -> Outcome<()> {
+            // SAFETY: as above.
+            let buffer = unsafe { elements.buffer(call) }?;
+            $with(call, buffer, $($argument),*)
+        }
+    )*};
+}
+
+frequent! {
+    send, send_any, send_buffer(dest: Destination, tag: i32, comm: KnownCommunicator);
+    isend, isend_any, isend_buffer(
+        dest: Destination, tag: i32, comm: KnownCommunicator, request: Out<Request>
+    );
+    recv, recv_any, recv_buffer(
+        source: Source, tag: Option<i32>, comm: KnownCommunicator, status: OutStatus
+    );
+    irecv, irecv_any, irecv_buffer(
+        source: Source, tag: Option<i32>, comm: KnownCommunicator, request: Out<Request>
+    );
+}
+
 #[inline(always)]
-pub fn recv(
+fn send_buffer(
     call: &Call,
-    buf: Buffer,
+    buffer: Buffer,
+    dest: Destination,
+    tag: i32,
+    comm: KnownCommunicator,
+) -> Outcome<()> {
+    Ok(call.library.process.send(&comm, SendMode::Standard, dest, tag, buffer)?)
+}
+
+#[inline(always)]
+fn isend_buffer(
+    call: &Call,
+    buffer: Buffer,
+    dest: Destination,
+    tag: i32,
+    comm: KnownCommunicator,
+    request: Out<Request>,
+) -> Outcome<()> {
+    let begun = call.library.process.isend(&comm, SendMode::Standard, dest, tag, buffer)?;
+    hand_out(call, &comm, begun, request);
+    Ok(())
+}
+
+#[inline(always)]
+fn recv_buffer(
+    call: &Call,
+    buffer: Buffer,
     source: Source,
     tag: Option<i32>,
     comm: KnownCommunicator,
     status: OutStatus,
 ) -> Outcome<()> {
-    let received = call.library.process.receive(&comm, source, tag, buf)?;
-    report_status(received, status)
+    report_status(call.library.process.receive(&comm, source, tag, buffer)?, status)
 }
 
 #[inline(always)]
-pub fn irecv(
+fn irecv_buffer(
     call: &Call,
-    buf: Buffer,
+    buffer: Buffer,
     source: Source,
     tag: Option<i32>,
     comm: KnownCommunicator,
     request: Out<Request>,
 ) -> Outcome<()> {
-    let begun = call.library.process.ireceive(&comm, source, tag, buf)?;
+    let begun = call.library.process.ireceive(&comm, source, tag, buffer)?;
     hand_out(call, &comm, begun, request);
     Ok(())
 }

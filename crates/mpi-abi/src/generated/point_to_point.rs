@@ -546,7 +546,7 @@ unsafe extern "C" fn irecv_entry(
         // SAFETY: the program vouches for its pointers, as the standard says of each one.
         unsafe {
             let comm = call.communicator(6, comm)?;
-            let buf = call.incoming(Elements::new(1, buf, i64::from(count), datatype))?;
+            let buf = Elements::new(1, buf, i64::from(count), datatype);
             let source = call.source(4, source, &comm)?;
             let tag = call.receive_tag(5, tag)?;
             let request = call.out(7, request)?;
@@ -601,7 +601,7 @@ unsafe extern "C" fn irecv_c_entry(
         // SAFETY: the program vouches for its pointers, as the standard says of each one.
         unsafe {
             let comm = call.communicator(6, comm)?;
-            let buf = call.incoming(Elements::new(1, buf, count, datatype))?;
+            let buf = Elements::new(1, buf, count, datatype);
             let source = call.source(4, source, &comm)?;
             let tag = call.receive_tag(5, tag)?;
             let request = call.out(7, request)?;
@@ -766,7 +766,7 @@ unsafe extern "C" fn isend_entry(
         // SAFETY: the program vouches for its pointers, as the standard says of each one.
         unsafe {
             let comm = call.communicator(6, comm)?;
-            let buf = call.outgoing(Elements::new(1, buf, i64::from(count), datatype))?;
+            let buf = Elements::new(1, buf, i64::from(count), datatype);
             let dest = call.destination(4, dest, &comm)?;
             let tag = call.send_tag(5, tag)?;
             let request = call.out(7, request)?;
@@ -821,7 +821,7 @@ unsafe extern "C" fn isend_c_entry(
         // SAFETY: the program vouches for its pointers, as the standard says of each one.
         unsafe {
             let comm = call.communicator(6, comm)?;
-            let buf = call.outgoing(Elements::new(1, buf, count, datatype))?;
+            let buf = Elements::new(1, buf, count, datatype);
             let dest = call.destination(4, dest, &comm)?;
             let tag = call.send_tag(5, tag)?;
             let request = call.out(7, request)?;
@@ -1506,15 +1506,12 @@ unsafe extern "C" fn recv_entry(
         parameters: &["buf", "count", "datatype", "source", "tag", "comm", "status"],
     };
     enter(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the standard says of each one.
-        unsafe {
-            let comm = call.communicator(6, comm)?;
-            let buf = call.incoming(Elements::new(1, buf, i64::from(count), datatype))?;
-            let source = call.source(4, source, &comm)?;
-            let tag = call.receive_tag(5, tag)?;
-            let status = OutStatus(status);
-            calls::point_to_point::recv(call, buf, source, tag, comm, status)
-        }
+        let comm = call.communicator(6, comm)?;
+        let buf = Elements::new(1, buf, i64::from(count), datatype);
+        let source = call.source(4, source, &comm)?;
+        let tag = call.receive_tag(5, tag)?;
+        let status = OutStatus(status);
+        calls::point_to_point::recv(call, buf, source, tag, comm, status)
     })
 }
 
@@ -1561,15 +1558,12 @@ unsafe extern "C" fn recv_c_entry(
         parameters: &["buf", "count", "datatype", "source", "tag", "comm", "status"],
     };
     enter(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the standard says of each one.
-        unsafe {
-            let comm = call.communicator(6, comm)?;
-            let buf = call.incoming(Elements::new(1, buf, count, datatype))?;
-            let source = call.source(4, source, &comm)?;
-            let tag = call.receive_tag(5, tag)?;
-            let status = OutStatus(status);
-            calls::point_to_point::recv(call, buf, source, tag, comm, status)
-        }
+        let comm = call.communicator(6, comm)?;
+        let buf = Elements::new(1, buf, count, datatype);
+        let source = call.source(4, source, &comm)?;
+        let tag = call.receive_tag(5, tag)?;
+        let status = OutStatus(status);
+        calls::point_to_point::recv(call, buf, source, tag, comm, status)
     })
 }
 
@@ -1937,14 +1931,11 @@ unsafe extern "C" fn send_entry(
         parameters: &["buf", "count", "datatype", "dest", "tag", "comm"],
     };
     enter(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the standard says of each one.
-        unsafe {
-            let comm = call.communicator(6, comm)?;
-            let buf = call.outgoing(Elements::new(1, buf, i64::from(count), datatype))?;
-            let dest = call.destination(4, dest, &comm)?;
-            let tag = call.send_tag(5, tag)?;
-            calls::point_to_point::send(call, buf, dest, tag, comm)
-        }
+        let comm = call.communicator(6, comm)?;
+        let buf = Elements::new(1, buf, i64::from(count), datatype);
+        let dest = call.destination(4, dest, &comm)?;
+        let tag = call.send_tag(5, tag)?;
+        calls::point_to_point::send(call, buf, dest, tag, comm)
     })
 }
 
@@ -1988,14 +1979,11 @@ unsafe extern "C" fn send_c_entry(
         parameters: &["buf", "count", "datatype", "dest", "tag", "comm"],
     };
     enter(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the standard says of each one.
-        unsafe {
-            let comm = call.communicator(6, comm)?;
-            let buf = call.outgoing(Elements::new(1, buf, count, datatype))?;
-            let dest = call.destination(4, dest, &comm)?;
-            let tag = call.send_tag(5, tag)?;
-            calls::point_to_point::send(call, buf, dest, tag, comm)
-        }
+        let comm = call.communicator(6, comm)?;
+        let buf = Elements::new(1, buf, count, datatype);
+        let dest = call.destination(4, dest, &comm)?;
+        let tag = call.send_tag(5, tag)?;
+        calls::point_to_point::send(call, buf, dest, tag, comm)
     })
 }
 

@@ -59,7 +59,7 @@ impl Process {
     }
 
     /// Waits for a request of the engine and takes its outcome.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wait_for(&self, id: RequestId) -> Outcome {
         if self.level.get() != ThreadLevel::Multiple && !self.has_more_to_advance() {
             // What is awaited is often here, or comes at once: look without letting go.
