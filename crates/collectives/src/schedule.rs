@@ -22,6 +22,9 @@ pub struct Schedule {
     scratch_blocks: usize,
     slot_blocks: usize,
     uses_board: bool,
+    last_stage: u16,
+    counts_bytes: bool,
+    is_small: bool,
 }
 
 /// One round of a schedule, borrowed from it.
@@ -176,19 +179,54 @@ impl Schedule {
         self.slot_blocks
     }
 
-    /// Whether there are steps on the board.
+    /// Whether the operation takes place on the board, for some of its members at least: then all of
+    /// them count it there.
     #[inline]
     pub fn uses_board(&self) -> bool {
         self.uses_board
     }
 
+    /// Whether each block that it names is a byte, whatever else blocks are in its operation.
+    #[inline]
+    pub fn counts_bytes(&self) -> bool {
+        self.counts_bytes
+    }
+
+    /// Whether all that a slot holds is written before its flag is raised for the first time.
+    #[inline]
+    pub fn shows_once(&self) -> bool {
+        self.last_stage <= 1
+    }
+
+    /// Whether it was made for the small slots of the board.
+    #[inline]
+    pub fn is_small(&self) -> bool {
+        self.is_small
+    }
+
+    pub(crate) fn for_small_slots(self) -> Self {
+        Self { is_small: true, ..self }
+    }
+
+    /// A schedule that counts bytes.
+    pub(crate) fn of_bytes() -> Self {
+        Self { counts_bytes: true, ..Self::default() }
+    }
+
+    /// A schedule that takes place on the board, also where it has no steps there.
+    pub(crate) fn of_board() -> Self {
+        Self { uses_board: true, ..Self::default() }
+    }
+
     pub(crate) fn raise(&mut self, stage: u16) {
         self.uses_board = true;
+        self.last_stage = self.last_stage.max(stage);
         self.transfers.push(Transfer::Raise { stage });
     }
 
     pub(crate) fn wait(&mut self, peer: u32, stage: u16, count: Option<usize>) {
         self.uses_board = true;
+        self.last_stage = self.last_stage.max(stage);
         self.transfers.push(Transfer::Await { peer, stage, count });
     }
 

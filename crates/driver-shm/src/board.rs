@@ -1,8 +1,9 @@
 //! The board: memory that the members of a communicator share, in which each of them has slots.
 //!
-//! There are lanes, one for each order in which a program calls operations. In each lane the
-//! operations are numbered from 0, equally on all members, and operation `s` uses slot `s` modulo
-//! the number of slots of each member. A slot begins with two words which only its owner writes:
+//! Operations are numbered in series, one for each order in which a program calls them, for small
+//! ones and for large ones. In each series they count from 0, equally on all members, and operation
+//! `s` uses slot `s` modulo the number of slots that each member has in the series. A slot begins
+//! with two words which only its owner writes:
 //!
 //! - the *flag*: the operation and the stage that the owner has raised. It is stored with release
 //!   after what it tells of was written, and loaded with acquire before that is read;
@@ -12,8 +13,8 @@
 //!
 //! # When a slot is written again
 //! Each member says, in a line of its own, below which number it has completed all operations. A
-//! member writes its slot for operation `s` when all members have completed `s - SLOTS`, the last
-//! one that used the slot: then nobody reads there any more, as members read during an operation
+//! member writes its slot for an operation when all members have completed the last one that used
+//! the slot: then nobody reads there any more, as members read during an operation
 //! only. They say so with release, after they have read, and the writer looks with acquire. Where
 //! all wait for all in every operation nobody has to look: what stands beside the flags tells it.
 //!
@@ -36,24 +37,62 @@ use crate::card::Card;
 use crate::segment::Bell;
 use crate::shared_memory::{Invitation, SharedMemory};
 
-/// How many bytes one slot holds.
+/// How many bytes a large slot holds, and a small one.
 pub const SLOT_BYTES: usize = 32 << 10;
-
-/// Slots of each member in each lane.
-const SLOTS: u64 = 4;
-
-/// Lanes for blocking and for nonblocking operations.
-const LANES: usize = 2;
+/// See there.
+pub const SMALL_SLOT_BYTES: usize = 1 << 10;
 
 const LINE: usize = 64;
 /// The two words at the beginning of a slot.
 const HEADER: usize = 16;
-/// An odd number of lines, so that not all slots begin in one set of the caches.
-const SLOT_STRIDE: usize = SLOT_BYTES + LINE;
-/// A line for completion, then the slots.
-const MEMBER_STRIDE: usize = LINE + SLOTS as usize * SLOT_STRIDE;
 
-const _: () = assert!(HEADER <= LINE && (SLOT_STRIDE / LINE) % 2 == 1);
+/// How many series there are.
+const SERIES: usize = 4;
+
+/// How the memory of a series is divided.
+#[derive(Clone, Copy, Debug)]
+struct Division {
+    /// How many slots each member has.
+    slots: usize,
+    /// How many bytes each of them holds.
+    bytes: usize,
+    /// Where the series begins, as a multiple of the number of members.
+    before: usize,
+}
+
+/// By [`Series::index`]. Of small operations many may be underway in a row, as where the root of
+/// broadcasts runs ahead of processes that wait for their turn on a core; and so of those that are
+/// not blocking.
+const DIVISIONS: [Division; SERIES] = {
+    let mut all = [
+        Division { slots: 64, bytes: SMALL_SLOT_BYTES, before: 0 },
+        Division { slots: 4, bytes: SLOT_BYTES, before: 0 },
+        Division { slots: 64, bytes: SMALL_SLOT_BYTES, before: 0 },
+        Division { slots: 16, bytes: SLOT_BYTES, before: 0 },
+    ];
+    let mut series = 1;
+    while series < SERIES {
+        all[series].before = all[series - 1].before + all[series - 1].member_stride();
+        series += 1;
+    }
+    all
+};
+
+impl Division {
+    /// An odd number of lines, so that not all slots begin in one set of the caches.
+    const fn slot_stride(&self) -> usize {
+        self.bytes + LINE
+    }
+
+    /// A line for completion, then the slots.
+    const fn member_stride(&self) -> usize {
+        LINE + self.slots * self.slot_stride()
+    }
+}
+
+// One word has a bit for each slot.
+const _: () = assert!(DIVISIONS[0].slots <= u64::BITS as usize);
+const _: () = assert!(HEADER <= LINE && SMALL_SLOT_BYTES.is_multiple_of(2 * LINE));
 
 /// The board as one of its members has it mapped.
 #[derive(Debug)]
@@ -61,28 +100,52 @@ pub struct Board {
     memory: Arc<SharedMemory>,
     members: usize,
     own: usize,
-    lanes: [State; LANES],
+    series: [State; SERIES],
+    /// What was written into the first line of a slot, to get there together with the flag: where
+    /// another process looks at the line all the time, each store apart might have to fetch it back.
+    staged: Cell<Option<Staged>>,
     /// Those of the other members.
     bells: Vec<Bell>,
 }
 
+/// The bytes `begin .. end` of a slot's data, on their way there.
+#[derive(Clone, Copy, Debug)]
+struct Staged {
+    turn: Turn,
+    begin: usize,
+    end: usize,
+    bytes: [u8; LINE - HEADER],
+}
+
 /// The operations that count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// Those that the program waits for at once.
-    Blocking,
-    /// Those that it begins.
-    Nonblocking,
+pub struct Series {
+    /// Whether the program waits for them at once.
+    pub blocking: bool,
+    /// Whether small slots are enough for them.
+    pub small: bool,
+}
+
+impl Series {
+    #[inline]
+    const fn index(self) -> usize {
+        2 * !self.blocking as usize + !self.small as usize
+    }
+
+    #[inline]
+    const fn division(self) -> &'static Division {
+        &DIVISIONS[self.index()]
+    }
 }
 
 /// One operation on the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    lane: Lane,
+    series: Series,
     number: u64,
 }
 
-/// What a member knows about a lane.
+/// What a member knows about a series.
 #[derive(Debug)]
 struct State {
     /// The number of the next operation.
@@ -121,25 +184,38 @@ impl Board {
     pub fn new(memory: Arc<SharedMemory>, members: u32, own: u32, bells: Vec<Bell>) -> Self {
         let (members, own) = (members as usize, own as usize);
         assert!(memory.len() == bytes_of(members) && own < members);
-        Self { memory, members, own, lanes: std::array::from_fn(|_| State::new(members)), bells }
+        let series = std::array::from_fn(|_| State::new(members));
+        Self { memory, members, own, series, staged: Cell::new(None), bells }
     }
 
-    /// The next operation of a lane, which all members take in the same order.
+    /// The number of this member.
     #[inline]
-    pub fn begin(&self, lane: Lane) -> Turn {
-        let next = &self.state(lane).next;
+    pub fn own(&self) -> u32 {
+        self.own as u32
+    }
+
+    /// How many bytes the slots of an operation hold.
+    #[inline]
+    pub fn slot_bytes(&self, turn: Turn) -> usize {
+        turn.series.division().bytes
+    }
+
+    /// The next operation of a series, which all members take in the same order.
+    #[inline]
+    pub fn begin(&self, series: Series) -> Turn {
+        let next = &self.state(series).next;
         let number = next.get();
         next.set(number + 1);
-        Turn { lane, number }
+        Turn { series, number }
     }
 
     /// Whether the own slot can be written: nobody needs any more what was there.
     #[inline]
     pub fn is_free(&self, turn: Turn) -> bool {
-        let state = self.state(turn.lane);
-        let needed = (turn.number + 1).saturating_sub(SLOTS);
+        let state = self.state(turn.series);
+        let needed = (turn.number + 1).saturating_sub(turn.series.division().slots as u64);
         state.completed.get() >= needed
-            && (state.known_by_all.get() >= needed || self.look_at_completion(turn.lane, needed))
+            && (state.known_by_all.get() >= needed || self.look_at_completion(turn.series, needed))
     }
 
     /// Writes into the own slot of an operation; not before [`Board::is_free`], and not where
@@ -149,6 +225,9 @@ impl Board {
     /// If the range leaves the slot.
     #[inline]
     pub fn write(&self, turn: Turn, offset: usize, length: usize, fill: impl FnOnce(&mut [u8])) {
+        if length <= LINE - HEADER && offset <= LINE - HEADER - length {
+            return self.stage(turn, offset, length, fill);
+        }
         let data = self.data(turn, self.own, offset, length);
         // SAFETY:
         // - `data` checked that the range lies in the own slot, which lives as long as `self`.
@@ -157,6 +236,31 @@ impl Board {
         //   (a function that writes while it reads or writes would have to call back in here,
         //   which the executor's do not).
         fill(unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), length) });
+    }
+
+    #[inline]
+    fn stage(&self, turn: Turn, offset: usize, length: usize, fill: impl FnOnce(&mut [u8])) {
+        let end = offset + length;
+        let continued = self.staged.get().filter(|one| one.turn == turn && one.end == offset);
+        let mut staged = continued.unwrap_or_else(|| {
+            self.unstage();
+            Staged { turn, begin: offset, end, bytes: [0; LINE - HEADER] }
+        });
+        fill(&mut staged.bytes[offset..end]);
+        staged.end = end;
+        self.staged.set(Some(staged));
+    }
+
+    /// Brings what is staged into the slot.
+    #[inline]
+    fn unstage(&self) {
+        if let Some(Staged { turn, begin, end, bytes }) = self.staged.take() {
+            let data = self.data(turn, self.own, begin, end - begin);
+            // SAFETY: `data` checked that the range lies in the own slot; as for `write`.
+            unsafe {
+                data.as_ptr().copy_from_nonoverlapping(bytes[begin..end].as_ptr(), end - begin);
+            }
+        }
     }
 
     /// Reads from the slot of a member, the own one or one for which [`Board::has_raised`] said yes.
@@ -172,6 +276,9 @@ impl Board {
         length: usize,
         look: impl FnOnce(&[u8]) -> R,
     ) -> R {
+        if member as usize == self.own {
+            self.unstage();
+        }
         let data = self.data(turn, member as usize, offset, length);
         // SAFETY:
         // - `data` checked that the range lies in the slot, which lives as long as `self`.
@@ -184,8 +291,9 @@ impl Board {
     /// Lets the others see what was written into the own slot; `length` tells how much it is.
     #[inline]
     pub fn raise(&self, turn: Turn, stage: u16, length: usize) {
-        let behind = turn.number - self.state(turn.lane).completed.get();
+        let behind = turn.number - self.state(turn.series).completed.get();
         let beside = (length as u64) << BEHIND_BITS | behind.min(BEHIND_MAX);
+        self.unstage();
         let [flag, second] = self.words(turn, self.own);
         second.store(beside, Ordering::Relaxed);
         flag.store(flag_of(turn, stage), Ordering::Release);
@@ -201,7 +309,7 @@ impl Board {
         }
         let behind = second.load(Ordering::Relaxed) & BEHIND_MAX;
         if behind < BEHIND_MAX {
-            self.state(turn.lane).note(member as usize, turn.number.saturating_sub(behind));
+            self.state(turn.series).note(member as usize, turn.number.saturating_sub(behind));
         }
         true
     }
@@ -212,13 +320,13 @@ impl Board {
     pub fn length(&self, turn: Turn, member: u32) -> usize {
         let [_, second] = self.words(turn, member as usize);
         let length = second.load(Ordering::Relaxed) >> BEHIND_BITS;
-        usize::try_from(length).unwrap_or(usize::MAX).min(SLOT_BYTES)
+        usize::try_from(length).unwrap_or(usize::MAX).min(turn.series.division().bytes)
     }
 
     /// The part of this member in an operation is over: it reads nothing of it any more.
     #[inline]
     pub fn complete(&self, turn: Turn) {
-        let state = self.state(turn.lane);
+        let state = self.state(turn.series);
         let before = state.completed.get();
         let mut beyond = state.beyond.get() | 1 << (turn.number - before);
         let done = beyond.trailing_ones();
@@ -227,7 +335,7 @@ impl Board {
         if done > 0 {
             state.completed.set(before + u64::from(done));
             state.note(self.own, before + u64::from(done));
-            let word = self.completion(turn.lane, self.own);
+            let word = self.completion(turn.series, self.own);
             word.store(before + u64::from(done), Ordering::Release);
             self.ring();
         }
@@ -235,12 +343,12 @@ impl Board {
 
     /// Looks how far the others are; whether all have completed the operations below `needed`.
     #[cold]
-    fn look_at_completion(&self, lane: Lane, needed: u64) -> bool {
-        let state = self.state(lane);
+    fn look_at_completion(&self, series: Series, needed: u64) -> bool {
+        let state = self.state(series);
         let mut least = u64::MAX;
         for (member, known) in state.known.iter().enumerate() {
             if known.get() < needed {
-                known.set(self.completion(lane, member).load(Ordering::Acquire));
+                known.set(self.completion(series, member).load(Ordering::Acquire));
             }
             least = least.min(known.get());
         }
@@ -259,13 +367,13 @@ impl Board {
     }
 
     #[inline]
-    fn state(&self, lane: Lane) -> &State {
-        &self.lanes[lane as usize]
+    fn state(&self, series: Series) -> &State {
+        &self.series[series.index()]
     }
 
     #[inline]
-    fn completion(&self, lane: Lane, member: usize) -> &AtomicU64 {
-        self.word(self.place(lane, member))
+    fn completion(&self, series: Series, member: usize) -> &AtomicU64 {
+        self.word(self.place(series, member))
     }
 
     /// The two words of a slot.
@@ -277,7 +385,8 @@ impl Board {
 
     #[inline]
     fn data(&self, turn: Turn, member: usize, offset: usize, length: usize) -> NonNull<u8> {
-        assert!(offset <= SLOT_BYTES && length <= SLOT_BYTES - offset, "a slot is left");
+        let bytes = turn.series.division().bytes;
+        assert!(offset <= bytes && length <= bytes - offset, "a slot is left");
         let place = self.slot(turn, member) + HEADER + offset;
         // SAFETY: `slot` lies inside the memory, and the range was checked to lie in the slot.
         unsafe { self.memory.base().add(place) }
@@ -285,14 +394,16 @@ impl Board {
 
     #[inline]
     fn slot(&self, turn: Turn, member: usize) -> usize {
-        let slot = (turn.number % SLOTS) as usize;
-        self.place(turn.lane, member) + LINE + slot * SLOT_STRIDE
+        let division = turn.series.division();
+        let slot = turn.number as usize % division.slots;
+        self.place(turn.series, member) + LINE + slot * division.slot_stride()
     }
 
     #[inline]
-    fn place(&self, lane: Lane, member: usize) -> usize {
+    fn place(&self, series: Series, member: usize) -> usize {
         assert!(member < self.members, "member {member} of {}", self.members);
-        (lane as usize * self.members + member) * MEMBER_STRIDE
+        let division = series.division();
+        self.members * division.before + member * division.member_stride()
     }
 
     #[inline]
@@ -336,12 +447,16 @@ const BEHIND_BITS: u32 = 8;
 const BEHIND_MAX: u64 = (1 << BEHIND_BITS) - 1;
 
 fn bytes_of(members: usize) -> usize {
-    LANES * members * MEMBER_STRIDE
+    let last = &DIVISIONS[SERIES - 1];
+    (last.before + last.member_stride()) * members
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const BLOCKING: Series = Series { blocking: true, small: true };
+    const BEGUN: Series = Series { blocking: false, small: false };
 
     /// Boards of all members of a communicator, each with a mapping of its own.
     fn boards(members: u32) -> Vec<Board> {
@@ -356,7 +471,7 @@ mod tests {
     #[test]
     fn what_was_raised_can_be_read() {
         let boards = boards(2);
-        let turns = [boards[0].begin(Lane::Blocking), boards[1].begin(Lane::Blocking)];
+        let turns = [boards[0].begin(BLOCKING), boards[1].begin(BLOCKING)];
         assert!(boards[0].is_free(turns[0]));
         boards[0].write(turns[0], 100, 3, |slot| slot.copy_from_slice(b"abc"));
         assert!(!boards[1].has_raised(turns[1], 0, 1));
@@ -364,20 +479,20 @@ mod tests {
         assert!(boards[1].has_raised(turns[1], 0, 1) && !boards[1].has_raised(turns[1], 0, 2));
         assert_eq!(boards[1].length(turns[1], 0), 103);
         boards[1].read(turns[1], 0, 100, 3, |slot| assert_eq!(slot, b"abc"));
-        let other = boards[1].begin(Lane::Nonblocking);
-        assert!(!boards[1].has_raised(other, 0, 1), "lanes are apart");
+        let other = boards[1].begin(BEGUN);
+        assert!(!boards[1].has_raised(other, 0, 1), "series are apart");
     }
 
     #[test]
     fn a_slot_is_not_free_before_all_have_completed_its_last_operation() {
         let boards = boards(3);
-        let begin = |member: usize| boards[member].begin(Lane::Nonblocking);
-        let turns: Vec<[Turn; 3]> = (0..=SLOTS).map(|_| std::array::from_fn(begin)).collect();
-        let last = turns[SLOTS as usize];
+        let begin = |member: usize| boards[member].begin(BEGUN);
+        let turns: Vec<[Turn; 3]> = (0..=16).map(|_| std::array::from_fn(begin)).collect();
+        let last = turns[16];
         for (member, board) in boards.iter().enumerate() {
             assert!(!boards[0].is_free(last[0]));
             // Completed in any order.
-            for number in [2, 3, 0, 1] {
+            for number in (0..16).map(|number| number ^ 3) {
                 board.complete(turns[number][member]);
             }
         }
@@ -387,8 +502,8 @@ mod tests {
     #[test]
     fn flags_tell_how_far_the_others_are() {
         let boards = boards(2);
-        for _ in 0..3 * SLOTS {
-            let turns = [boards[0].begin(Lane::Blocking), boards[1].begin(Lane::Blocking)];
+        for _ in 0..100 {
+            let turns = [boards[0].begin(BLOCKING), boards[1].begin(BLOCKING)];
             for (board, turn) in boards.iter().zip(turns) {
                 assert!(board.is_free(turn));
                 board.raise(turn, 1, 0);
@@ -405,7 +520,7 @@ mod tests {
             let first = boards.remove(0);
             scope.spawn(move || {
                 for number in 0..10_000_u64 {
-                    let turn = first.begin(Lane::Blocking);
+                    let turn = first.begin(BLOCKING);
                     while !first.is_free(turn) {
                         std::thread::yield_now();
                     }
@@ -420,7 +535,7 @@ mod tests {
             for board in boards {
                 scope.spawn(move || {
                     for number in 0..10_000_u64 {
-                        let turn = board.begin(Lane::Blocking);
+                        let turn = board.begin(BLOCKING);
                         while !board.has_raised(turn, 0, 1) {
                             std::thread::yield_now();
                         }
@@ -436,7 +551,7 @@ mod tests {
     #[test]
     fn nobody_leaves_the_slots() {
         let boards = boards(2);
-        let turn = boards[0].begin(Lane::Blocking);
+        let turn = boards[0].begin(BEGUN);
         boards[0].raise(turn, 1, usize::MAX >> BEHIND_BITS);
         assert_eq!(boards[0].length(turn, 0), SLOT_BYTES);
         let read = |offset, length| {

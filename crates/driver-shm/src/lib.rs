@@ -17,7 +17,7 @@ mod shared_memory;
 mod shm;
 mod transfer;
 
-pub use board::{Board, Lane, SLOT_BYTES, Turn};
+pub use board::{Board, SLOT_BYTES, SMALL_SLOT_BYTES, Series, Turn};
 pub use card::{Card, host, name_node};
 pub use segment::Bell;
 pub use shared_memory::{Invitation, SharedMemory};

@@ -3,12 +3,13 @@
 use collectives::board::{self, Room};
 use collectives::{Input, Member, Operands, Schedule, Situation};
 
-use crate::simulator::{Block, Memory, execute_in_order, members, symbol};
+use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 
 const SIZE_MAX: u32 = 17;
-const SEEDS: [u64; 3] = [0, 1, 0x1234_5678_9abc_def1];
+const SEEDS: [u64; 2] = [0, 0x1234_5678_9abc_def1];
 const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
-const ROOM: Room = Room { slot_bytes: 1024 };
+/// Slots in which all fits, and such that need many pieces.
+const ROOMS: [Room; 2] = [Room { slot_bytes: 32 << 10 }, Room { slot_bytes: 1360 }];
 
 /// What the ranks of `ranks` make together of element `number`.
 fn folded(ranks: std::ops::Range<u32>, number: usize) -> Block {
@@ -28,41 +29,285 @@ fn memory(own: Vec<Block>, result: usize, input: Input) -> Memory {
     }
 }
 
-/// Runs an operation in several orders of moves; no message may be sent.
+/// Blocks of bytes that the members make of several bytes each.
+const BLOCK: usize = 8;
+
+/// Runs an operation in several orders of moves; no message may be sent. Where the board is not the
+/// way to go, all members must say so.
 fn run(
     size: u32,
-    of: impl Fn(Member) -> Schedule,
+    room: Room,
+    block_bytes: usize,
+    of: impl Fn(Member) -> Option<Schedule>,
     memories: impl Fn(u32) -> Memory,
     check: impl Fn(u32, &Memory),
 ) {
     let situation = Situation::plain(size);
     for seed in SEEDS {
-        let schedules = members(size, &situation).map(&of).collect();
+        let schedules: Vec<_> = members(size, &situation).map(&of).collect();
+        if schedules.iter().all(Option::is_none) {
+            return;
+        }
+        let schedules: Vec<_> =
+            schedules.into_iter().map(|one| one.expect("all or none")).collect();
+        for schedule in &schedules {
+            assert!(schedule.uses_board(), "all count it");
+            assert!(schedule.slot_blocks() * block_bytes <= room.slot_bytes, "a slot overflows");
+        }
         let (end, messages) = execute_in_order(schedules, (0..size).map(&memories).collect(), seed);
         assert_eq!(messages, 0);
         (0..size).zip(&end).for_each(|(rank, memory)| check(rank, memory));
     }
 }
 
+/// The bytes of the blocks `blocks` of `rank`, each a symbol.
+fn bytes(rank: u32, blocks: std::ops::Range<usize>) -> Vec<Block> {
+    (blocks.start * BLOCK..blocks.end * BLOCK).map(|number| block(rank, number)).collect()
+}
+
+fn nothing(blocks: usize) -> Vec<Block> {
+    vec![None; blocks * BLOCK]
+}
+
+/// All sizes, rooms, roots and forms of input.
+fn rooted(check: impl Fn(u32, Room, u32, Input)) {
+    for size in [2, 3, 4, 5, 8, 13, SIZE_MAX] {
+        let roots = [0, size / 2, size - 1];
+        for (root, room) in roots.into_iter().flat_map(|root| ROOMS.map(|room| (root, room))) {
+            INPUTS.into_iter().for_each(|input| check(size, room, root, input));
+        }
+    }
+}
+
+fn unrooted(check: impl Fn(u32, Room, Input)) {
+    rooted(|size, room, root, input| {
+        if root == 0 {
+            check(size, room, input);
+        }
+    });
+}
+
 #[test]
 fn a_barrier_needs_flags_only() {
     for size in 2..=SIZE_MAX {
-        let empty = |_| Memory::default();
-        run(size, |member| board::barrier(member).unwrap(), empty, |_, _| ());
+        run(size, ROOMS[0], 0, board::barrier, |_| Memory::default(), |_, _| ());
     }
 }
 
 #[test]
-fn allreduce_folds_in_the_order_of_ranks() {
-    for size in 2..=SIZE_MAX {
-        for (input, count) in INPUTS.into_iter().flat_map(|input| [(input, 1), (input, 20)]) {
-            let operands = Operands { count, element_bytes: 8, commutative: false };
+fn bcast_brings_the_data_of_the_root() {
+    rooted(|size, room, root, _| {
+        for total in [1, 400, if size == 3 { 40_000 } else { 6_000 }] {
+            let all: Vec<Block> = (0..total).map(|number| block(root, number)).collect();
+            let memory = |rank| match rank == root {
+                true => Memory::new(Vec::new(), all.clone()),
+                false => Memory::new(Vec::new(), vec![None; total]),
+            };
+            let check = |_, end: &Memory| assert_eq!(end.receive, all);
+            run(size, room, 1, |member| board::bcast(member, room, root, total), memory, check);
+        }
+    });
+}
+
+#[test]
+fn gather_and_scatter_move_blocks_of_each() {
+    rooted(|size, room, root, input| {
+        let n = size as usize;
+        let others = |rank: u32| if rank == root { input } else { Input::SendBuffer };
+        for count in [1, 60] {
+            let block = |rank: u32| rank as usize * count..(rank as usize + 1) * count;
+            // Each process contributes bytes of its own block, so that gathering makes one whole.
+            let all: Vec<Block> = (0..size).flat_map(|rank| bytes(rank, block(rank))).collect();
+            let gathered = |rank| match (rank == root, others(rank)) {
+                (false, _) => Memory::new(bytes(rank, block(rank)), Vec::new()),
+                (true, Input::SendBuffer) => {
+                    Memory::new(bytes(rank, block(rank)), nothing(n * count))
+                }
+                (true, Input::InPlace) => {
+                    let mut receive = nothing(n * count);
+                    let own = block(rank).start * BLOCK;
+                    receive[own..own + count * BLOCK].clone_from_slice(&bytes(rank, block(rank)));
+                    Memory::new(Vec::new(), receive)
+                }
+            };
             run(
                 size,
-                |member| board::allreduce(member, ROOM, operands, input).unwrap(),
-                |rank| memory(elements(rank..rank + 1, 0..count), count, input),
-                |_, end| assert_eq!(end.receive, elements(0..size, 0..count)),
+                room,
+                1,
+                |member: Member<'_>| {
+                    board::gather(member, room, root, count * BLOCK, others(member.rank))
+                },
+                gathered,
+                |rank, end| assert!(rank != root || end.receive == all),
+            );
+            let scattered = |rank| match (rank == root, others(rank)) {
+                (true, Input::InPlace) => Memory::new(bytes(root, 0..n * count), Vec::new()),
+                (true, _) => Memory::new(bytes(root, 0..n * count), nothing(count)),
+                _ => Memory::new(Vec::new(), nothing(count)),
+            };
+            run(
+                size,
+                room,
+                1,
+                |member: Member<'_>| {
+                    board::scatter(member, room, root, count * BLOCK, others(member.rank))
+                },
+                scattered,
+                |rank, end| {
+                    let has_none = rank == root && input == Input::InPlace;
+                    assert!(has_none || end.receive == bytes(root, block(rank)));
+                },
             );
         }
-    }
+    });
+}
+
+#[test]
+fn allgather_and_alltoall_bring_blocks_to_all() {
+    unrooted(|size, room, input| {
+        let n = size as usize;
+        for count in [1, 60] {
+            let all: Vec<Block> = (0..size).flat_map(|rank| bytes(rank, 0..count)).collect();
+            let gathered = |rank: u32| {
+                let mut receive = nothing(n * count);
+                if input == Input::SendBuffer {
+                    return Memory::new(bytes(rank, 0..count), receive);
+                }
+                let own = rank as usize * count * BLOCK;
+                receive[own..own + count * BLOCK].clone_from_slice(&bytes(rank, 0..count));
+                Memory::new(Vec::new(), receive)
+            };
+            let of = |member: Member<'_>| board::allgather(member, room, count * BLOCK, input);
+            run(size, room, 1, of, gathered, |_, end| assert_eq!(end.receive, all));
+            run(
+                size,
+                room,
+                1,
+                |member: Member<'_>| board::alltoall(member, room, count * BLOCK, input),
+                |rank| memory(bytes(rank, 0..n * count), n * count * BLOCK, input),
+                |rank, end| {
+                    let block = rank as usize * count..(rank as usize + 1) * count;
+                    let all = (0..size).flat_map(|peer| bytes(peer, block.clone()));
+                    assert!(end.receive.iter().cloned().eq(all));
+                },
+            );
+        }
+    });
+}
+
+#[test]
+fn blocks_of_their_own_sizes_lie_at_the_beginning_of_slots() {
+    rooted(|size, room, root, input| {
+        let all: Vec<Block> = (0..size).map(|rank| block(rank, rank as usize)).collect();
+        let in_place = |rank: u32| {
+            let mut receive = vec![None; size as usize];
+            receive[rank as usize] = block(rank, rank as usize);
+            Memory::new(Vec::new(), receive)
+        };
+        let memory = |rank: u32| match input {
+            Input::SendBuffer => {
+                Memory::new(vec![block(rank, rank as usize)], vec![None; size as usize])
+            }
+            Input::InPlace => in_place(rank),
+        };
+        let of = |member: Member<'_>| board::allgatherv(member, room, 8, input);
+        run(size, room, 1, of, memory, |_, end| assert_eq!(end.receive, all));
+        let at_root = |rank| match rank == root {
+            true => memory(rank),
+            false => Memory::new(vec![block(rank, rank as usize)], Vec::new()),
+        };
+        let of = |member: Member<'_>| board::gatherv(member, root, input, |_| true);
+        run(size, room, 1, of, at_root, |rank, end| assert!(rank != root || end.receive == all));
+        // Those whose blocks do not fit send them.
+        let situation = Situation::plain(size);
+        let schedules: Vec<Schedule> = members(size, &situation)
+            .map(|member| board::gatherv(member, root, input, |rank| rank % 2 == 0).unwrap())
+            .collect();
+        assert!(schedules.iter().all(Schedule::uses_board), "all count it");
+        let (end, messages) = execute_in_order(schedules, (0..size).map(at_root).collect(), 0);
+        assert_eq!(end[root as usize].receive, all);
+        let odd = (0..size).filter(|rank| rank % 2 == 1 && *rank != root).count();
+        assert_eq!(messages, odd);
+    });
+}
+
+const COUNTS: [usize; 3] = [1, 20, 600];
+
+fn operands(count: usize) -> Operands {
+    Operands { count, element_bytes: 8, commutative: false }
+}
+
+#[test]
+fn reductions_fold_in_the_order_of_ranks() {
+    rooted(|size, room, root, input| {
+        for count in COUNTS {
+            let all = elements(0..size, 0..count);
+            let own = |rank: u32| elements(rank..rank + 1, 0..count);
+            if root == 0 {
+                let of =
+                    |member: Member<'_>| board::allreduce(member, room, operands(count), input);
+                let start = |rank| memory(own(rank), count, input);
+                run(size, room, 8, of, start, |_, end| assert_eq!(end.receive, all));
+            }
+            let start = |rank| match rank == root {
+                true => memory(own(rank), count, input),
+                false => Memory::new(own(rank), Vec::new()),
+            };
+            run(
+                size,
+                room,
+                8,
+                |member: Member<'_>| board::reduce(member, room, root, operands(count), input),
+                start,
+                |rank, end| assert!(rank != root || end.receive == all),
+            );
+        }
+    });
+}
+
+#[test]
+fn scans_fold_those_below() {
+    unrooted(|size, room, input| {
+        let count = 5;
+        let start = |rank: u32| memory(elements(rank..rank + 1, 0..count), count, input);
+        let of = |member: Member<'_>| board::scan(member, room, operands(count), input);
+        run(size, room, 8, of, start, |rank, end| {
+            assert_eq!(end.receive, elements(0..rank + 1, 0..count));
+        });
+        let of = |member: Member<'_>| board::exscan(member, room, operands(count), input);
+        run(size, room, 8, of, start, |rank, end| match rank {
+            0 => assert_eq!(end.receive, start(0).receive),
+            _ => assert_eq!(end.receive, elements(0..rank, 0..count)),
+        });
+    });
+}
+
+#[test]
+fn reduce_scatter_folds_shares() {
+    unrooted(|size, room, input| {
+        let n = size as usize;
+        for count in [1, 60] {
+            let start = |rank: u32| {
+                let own = elements(rank..rank + 1, 0..n * count);
+                memory(own, count, input)
+            };
+            let of = |member: Member<'_>| {
+                board::reduce_scatter_block(member, room, operands(count), input)
+            };
+            run(size, room, 8, of, start, |rank, end| {
+                let first = rank as usize * count;
+                assert_eq!(end.receive[..count], elements(0..size, first..first + count));
+            });
+        }
+        let counts: Vec<usize> = (0..n).map(|rank| rank % 3).collect();
+        let total = counts.iter().sum();
+        let start = |rank: u32| memory(elements(rank..rank + 1, 0..total), total, input);
+        let of =
+            |member: Member<'_>| board::reduce_scatter(member, room, &counts, operands(0), input);
+        run(size, room, 8, of, start, |rank, end| {
+            let first: usize = counts[..rank as usize].iter().sum();
+            let count = counts[rank as usize];
+            assert_eq!(end.receive[..count], elements(0..size, first..first + count));
+        });
+    });
 }

@@ -126,6 +126,11 @@ impl Blocks {
         }
     }
 
+    /// Whether each block has a size of its own.
+    pub(crate) fn is_each(&self) -> bool {
+        matches!(self, Blocks::Each(_))
+    }
+
     /// The length of one block, where all have the same.
     #[inline]
     fn block_bytes(&self) -> Option<usize> {

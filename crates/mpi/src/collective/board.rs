@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Result;
-use collectives::board::{FLAT_SIZE_MAX, Room};
-use driver_shm::{Bell, Board, Card, Invitation, SLOT_BYTES, SharedMemory};
+use collectives::board::{Room, Rooms, SIZE_MAX};
+use driver_shm::{Bell, Board, Card, Invitation, SLOT_BYTES, SMALL_SLOT_BYTES, SharedMemory};
 use memory::{Buffer, Scratch};
 
 use super::Root;
@@ -50,11 +50,17 @@ impl BoardPlace {
         self.board.get().map(|board| &**board)
     }
 
+    pub(crate) fn put(&self, board: Board) {
+        let fresh = self.board.set(Box::new(board)).is_ok();
+        debug_assert!(fresh, "it is decided once");
+    }
+
     /// What algorithms must know of it.
     #[inline]
-    pub(crate) fn room(&self) -> Option<Room> {
+    pub(crate) fn rooms(&self) -> Option<Rooms> {
         let usable = self.board.get().is_some() && !self.is_hidden.get();
-        usable.then_some(Room { slot_bytes: SLOT_BYTES })
+        let room = |slot_bytes| Room { slot_bytes };
+        usable.then_some(Rooms { small: room(SMALL_SLOT_BYTES), large: room(SLOT_BYTES) })
     }
 }
 
@@ -127,8 +133,7 @@ impl Process {
         }
         if let Some((memory, bells)) = ready {
             let board = Board::new(memory, communicator.size(), communicator.rank(), bells);
-            let fresh = place.board.set(Box::new(board)).is_ok();
-            debug_assert!(fresh, "it is decided once");
+            place.put(board);
             let count = self.boards();
             count.set(count.get() + 1);
             // The place is new.
@@ -140,7 +145,7 @@ impl Process {
     /// Whether it makes sense to ask the others; all members come to the same answer.
     fn may_share(&self, communicator: &Communicator) -> bool {
         communicator.remote().is_none()
-            && (2..=FLAT_SIZE_MAX).contains(&communicator.size())
+            && (2..=SIZE_MAX).contains(&communicator.size())
             && self.are_on_one_node(communicator.group())
     }
 

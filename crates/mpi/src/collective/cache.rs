@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use collectives::board::{self, Room};
+use collectives::board::{self, Room, Rooms};
 use collectives::{Input, Member, Operands, Schedule};
 use engine::RequestId;
 use memory::Scratch;
@@ -20,26 +20,72 @@ pub(crate) struct CollectiveCache {
 }
 
 /// What is asked for, and the board that may be used.
-type Asked = (ScheduleKey, Option<Room>);
+type Asked = (ScheduleKey, Option<Rooms>);
 
 /// All that a schedule depends on, apart from the communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScheduleKey {
     Barrier,
-    Bcast { root: u32, bytes: usize },
-    Gather { root: u32, block_bytes: usize, input: Input },
-    Gatherv { root: u32, input: Input },
-    Scatter { root: u32, block_bytes: usize, input: Input },
-    Scatterv { root: u32, input: Input },
-    Allgather { block_bytes: usize, input: Input },
-    Allgatherv { total_bytes: usize, input: Input },
-    Alltoall { block_bytes: usize, input: Input },
-    Alltoallv { input: Input },
-    Reduce { root: u32, operands: Operands, input: Input },
-    Allreduce { operands: Operands, input: Input },
-    ReduceScatterBlock { operands: Operands, input: Input },
-    Scan { operands: Operands, input: Input },
-    Exscan { operands: Operands, input: Input },
+    Bcast {
+        root: u32,
+        bytes: usize,
+    },
+    Gather {
+        root: u32,
+        block_bytes: usize,
+        input: Input,
+    },
+    /// `all_fit`: no block is too long for the board, as far as this process knows.
+    Gatherv {
+        root: u32,
+        input: Input,
+        all_fit: bool,
+    },
+    Scatter {
+        root: u32,
+        block_bytes: usize,
+        input: Input,
+    },
+    Scatterv {
+        root: u32,
+        input: Input,
+    },
+    Allgather {
+        block_bytes: usize,
+        input: Input,
+    },
+    Allgatherv {
+        total_bytes: usize,
+        input: Input,
+    },
+    Alltoall {
+        block_bytes: usize,
+        input: Input,
+    },
+    Alltoallv {
+        input: Input,
+    },
+    Reduce {
+        root: u32,
+        operands: Operands,
+        input: Input,
+    },
+    Allreduce {
+        operands: Operands,
+        input: Input,
+    },
+    ReduceScatterBlock {
+        operands: Operands,
+        input: Input,
+    },
+    Scan {
+        operands: Operands,
+        input: Input,
+    },
+    Exscan {
+        operands: Operands,
+        input: Input,
+    },
 }
 
 impl CollectiveCache {
@@ -48,10 +94,10 @@ impl CollectiveCache {
     pub(crate) fn schedule(
         &self,
         member: Member,
-        room: Option<Room>,
+        rooms: Option<Rooms>,
         key: ScheduleKey,
     ) -> Rc<Schedule> {
-        let key = (key, room);
+        let key = (key, rooms);
         let mut schedules = self.schedules.borrow_mut();
         if let Some((first, schedule)) = schedules.first()
             && *first == key
@@ -63,8 +109,8 @@ impl CollectiveCache {
             Some(position) => schedules.remove(position),
             None => {
                 schedules.truncate(SCHEDULES_MAX - 1);
-                let (operation, room) = key;
-                let on_board = room.and_then(|room| operation.on_board(member, room));
+                let (operation, rooms) = key;
+                let on_board = rooms.and_then(|rooms| operation.on_board(member, rooms));
                 (key, Rc::new(on_board.unwrap_or_else(|| operation.schedule(member))))
             }
         };
@@ -106,11 +152,52 @@ impl CollectiveCache {
 
 impl ScheduleKey {
     /// The schedule on a board, where that is the way to go.
-    fn on_board(self, member: Member, room: Room) -> Option<Schedule> {
+    fn on_board(self, member: Member, rooms: Rooms) -> Option<Schedule> {
+        if let Self::Gatherv { root, input, all_fit } = self {
+            // The sizes of the blocks of others are not known.
+            return board::gatherv(member, root, input, |_| all_fit);
+        }
+        let schedule = rooms.fit(|room| self.in_room(member, room))?;
+        let in_pieces = match self {
+            Self::Bcast { .. } | Self::Gather { .. } | Self::Allgather { .. } => true,
+            Self::Allreduce { operands, .. } => {
+                operands.count.saturating_mul(operands.element_bytes) >= REDUCTION_IN_PIECES_BYTES
+            }
+            _ => false,
+        };
+        is_worthwhile(member, &schedule, in_pieces).then_some(schedule)
+    }
+
+    fn in_room(self, member: Member, room: Room) -> Option<Schedule> {
         match self {
             Self::Barrier => board::barrier(member),
+            Self::Bcast { root, bytes } => board::bcast(member, room, root, bytes),
+            Self::Gather { root, block_bytes, input } => {
+                board::gather(member, room, root, block_bytes, input)
+            }
+            Self::Scatter { root, block_bytes, input } => {
+                board::scatter(member, room, root, block_bytes, input)
+            }
+            Self::Allgather { block_bytes, input } => {
+                board::allgather(member, room, block_bytes, input)
+            }
+            Self::Allgatherv { total_bytes, input } => {
+                board::allgatherv(member, room, total_bytes, input)
+            }
+            Self::Alltoall { block_bytes, input } => {
+                board::alltoall(member, room, block_bytes, input)
+            }
+            Self::Reduce { root, operands, input } => {
+                board::reduce(member, room, root, operands, input)
+            }
             Self::Allreduce { operands, input } => board::allreduce(member, room, operands, input),
-            _ => None,
+            Self::ReduceScatterBlock { operands, input } => {
+                board::reduce_scatter_block(member, room, operands, input)
+            }
+            Self::Scan { operands, input } => board::scan(member, room, operands, input),
+            Self::Exscan { operands, input } => board::exscan(member, room, operands, input),
+            // Only the root knows how long the blocks of others are, or only the two of a pair.
+            Self::Gatherv { .. } | Self::Scatterv { .. } | Self::Alltoallv { .. } => None,
         }
     }
 
@@ -122,7 +209,7 @@ impl ScheduleKey {
             Self::Gather { root, block_bytes, input } => {
                 algorithms::gather(member, root, block_bytes, input)
             }
-            Self::Gatherv { root, input } => algorithms::gatherv(member, root, input),
+            Self::Gatherv { root, input, .. } => algorithms::gatherv(member, root, input),
             Self::Scatter { root, block_bytes, input } => {
                 algorithms::scatter(member, root, block_bytes, input)
             }
@@ -149,6 +236,20 @@ impl ScheduleKey {
         }
     }
 }
+
+/// Whether the board is a better way than messages. Where each process has a core of its own, more
+/// than a kilobyte comes faster as a message, since a slot moves each line from core to core twice;
+/// where they take turns, what counts is how many turns the operation needs, and with pieces (where
+/// `in_pieces` does not say otherwise) that is no fewer than with messages.
+pub(super) fn is_worthwhile(member: Member, schedule: &Schedule, in_pieces: bool) -> bool {
+    match member.situation.crowded {
+        false => schedule.is_small(),
+        true => schedule.shows_once() || in_pieces,
+    }
+}
+
+/// From this size on a reduction to all is faster through slots in pieces than by messages.
+const REDUCTION_IN_PIECES_BYTES: usize = 32 << 10;
 
 impl fmt::Debug for CollectiveCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::{Error, ErrorClass, Result};
 use collectives::{Area, Local, Operand, Place, Schedule, Transfer};
 use datatype::Datatype;
-use driver_shm::{Board, Lane, SLOT_BYTES, Turn};
+use driver_shm::{Board, Series, Turn};
 use memory::Buffer;
 
 use super::blocks::{Memories, Range};
@@ -32,7 +32,7 @@ pub(crate) struct Execution<P> {
     tag: i32,
     /// The operation on the board, while it is underway there.
     turn: Option<Turn>,
-    lane: Lane,
+    is_blocking: bool,
     /// How many bytes the own slot has that are not raised yet.
     written: usize,
     /// The round that is underway.
@@ -76,7 +76,7 @@ impl<P: Copy> Execution<P> {
             repacking: None,
             tag: 0,
             turn: None,
-            lane: Lane::Blocking,
+            is_blocking: true,
             written: 0,
             round: 0,
             is_posted: false,
@@ -102,7 +102,7 @@ impl<P: Copy> Execution<P> {
 
     /// On the board it is one of those that the program begins and does not wait for at once.
     pub(crate) fn not_blocking(&mut self) {
-        self.lane = Lane::Nonblocking;
+        self.is_blocking = false;
     }
 
     /// Posts the messages of the first round, under a tag that is the same on all members.
@@ -111,7 +111,8 @@ impl<P: Copy> Execution<P> {
         self.round = 0;
         self.repack(End::BeforeFirstRound);
         if self.schedule.uses_board() {
-            self.turn = Some(board_of(channel).begin(self.lane));
+            let series = Series { blocking: self.is_blocking, small: self.schedule.is_small() };
+            self.turn = Some(board_of(channel).begin(series));
         }
         self.post(channel);
     }
@@ -275,9 +276,10 @@ impl<P: Copy> Execution<P> {
     ) -> Result<()> {
         let Range { buffer, offset, length } = self.memories.range(from);
         let at = into.first * self.memories.block_bytes().unwrap_or(length);
-        let room = SLOT_BYTES.saturating_sub(at);
+        let bytes = board.slot_bytes(turn);
+        let room = bytes.saturating_sub(at);
         let fitting = length.min(room);
-        board.write(turn, at.min(SLOT_BYTES), fitting, |slot| buffer.read(offset, slot));
+        board.write(turn, at.min(bytes), fitting, |slot| buffer.read(offset, slot));
         self.written = self.written.max(at + fitting);
         if length > room { Err(truncated(length, room)) } else { Ok(()) }
     }
@@ -293,10 +295,23 @@ impl<P: Copy> Execution<P> {
     ) -> Result<()> {
         let Range { buffer, offset, length } = self.memories.range(into);
         let at = from.first * self.memories.block_bytes().unwrap_or(length);
-        let there = board.length(turn, member).saturating_sub(at);
+        let there = self.shown(board, turn, member).saturating_sub(at);
         let fitting = length.min(there);
-        board.read(turn, member, at.min(SLOT_BYTES), fitting, |slot| buffer.write(offset, slot));
-        Ok(())
+        let at = at.min(board.slot_bytes(turn));
+        board.read(turn, member, at, fitting, |slot| buffer.write(offset, slot));
+        // Where all blocks have one length, this was checked for all of a slot together.
+        let is_long = self.memories.receive.is_each() && there > length;
+        if is_long { Err(truncated(there, length)) } else { Ok(()) }
+    }
+
+    /// How many bytes of a slot can be read.
+    #[inline]
+    fn shown(&self, board: &Board, turn: Turn, member: u32) -> usize {
+        if self.schedule.shows_once() && member != board.own() {
+            board.length(turn, member)
+        } else {
+            board.slot_bytes(turn)
+        }
     }
 
     fn reduce_from_slot(&self, board: &Board, turn: Turn, member: u32, from: Place, into: Place) {
@@ -304,11 +319,12 @@ impl<P: Copy> Execution<P> {
             unreachable!("only the schedules of reductions combine elements")
         };
         let unit = datatype.size();
-        let there = board.length(turn, member).saturating_sub(from.first * unit);
+        let there = self.shown(board, turn, member).saturating_sub(from.first * unit);
         let count = from.count.min(there / unit.max(1));
         let place = Place { count, ..into };
         let range = self.memories.range(place);
-        board.read(turn, member, (from.first * unit).min(SLOT_BYTES), range.length, |slot| {
+        let at = (from.first * unit).min(board.slot_bytes(turn));
+        board.read(turn, member, at, range.length, |slot| {
             operation.combine_bytes(slot, range, || self.memories.part(place), datatype, count);
         });
     }

@@ -4,8 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Result;
-use collectives::{Input, Member, Schedule};
+use collectives::{Input, Member, Schedule, board};
 use datatype::Datatype;
+use driver_shm::SMALL_SLOT_BYTES;
 use memory::Buffer;
 
 use super::Collective;
@@ -110,13 +111,13 @@ pub fn gather(
     let input = input_of(&send);
     let sent_bytes = send.as_ref().map_or(0, Buffer::len);
     let block_bytes = receive.as_ref().map_or(sent_bytes, EqualBlocks::block_bytes);
-    let key = ScheduleKey::Gather { root, block_bytes, input };
+    let schedule = schedule(communicator, ScheduleKey::Gather { root, block_bytes, input });
     let memories = Memories {
-        send: send.map_or(Blocks::Absent, Blocks::single),
-        receive: receive.map_or(Blocks::Absent, EqualBlocks::into_blocks),
-        scratch: packed_scratch(communicator, key, block_bytes),
+        send: single(&schedule, send),
+        receive: several(&schedule, receive),
+        scratch: packed_scratch(communicator, &schedule, block_bytes),
     };
-    Ok(prepare(communicator, key, memories))
+    Ok(prepared(communicator, schedule, memories))
 }
 
 /// `MPI_Gatherv` (section 6.5): as [`gather`], with one buffer for each rank.
@@ -133,13 +134,29 @@ pub fn gatherv(
         return inter::gather(communicator, remote, root, send, receive.map(Blocks::Each));
     }
     let root = root.inside(communicator)?;
-    let key = ScheduleKey::Gatherv { root, input: input_of(&send) };
+    // On the board blocks that are not too long are shown.
+    let fits = |buffer: &Buffer| buffer.len() <= SMALL_SLOT_BYTES;
+    let others = receive.iter().flatten().enumerate().filter(|(rank, _)| *rank != root as usize);
+    let all_fit = match receive.is_some() {
+        true => others.map(|(_, buffer)| buffer).all(fits),
+        false => send.as_ref().is_none_or(fits),
+    };
+    let input = input_of(&send);
+    let schedule = match (&receive, communicator.board_place().rooms(), all_fit) {
+        (Some(blocks), Some(_), false) => {
+            let fits = |rank: u32| fits(&blocks[rank as usize]);
+            board::gatherv(member(communicator), root, input, fits).map(Rc::new)
+        }
+        _ => None,
+    };
+    let key = ScheduleKey::Gatherv { root, input, all_fit };
+    let schedule = schedule.unwrap_or_else(|| self::schedule(communicator, key));
     let memories = Memories {
         send: send.map_or(Blocks::Absent, Blocks::single),
         receive: receive.map_or(Blocks::Absent, Blocks::Each),
         scratch: Blocks::Absent,
     };
-    Ok(prepare(communicator, key, memories))
+    Ok(prepared(communicator, schedule, memories))
 }
 
 /// `MPI_Scatter` (section 6.6). `send` is none on all but the root; `receive` is none at a root
@@ -166,13 +183,13 @@ pub fn scatter(
     let input = input_of(&receive);
     let received_bytes = receive.as_ref().map_or(0, Buffer::len);
     let block_bytes = send.as_ref().map_or(received_bytes, EqualBlocks::block_bytes);
-    let key = ScheduleKey::Scatter { root, block_bytes, input };
+    let schedule = schedule(communicator, ScheduleKey::Scatter { root, block_bytes, input });
     let memories = Memories {
-        send: send.map_or(Blocks::Absent, EqualBlocks::into_blocks),
-        receive: receive.map_or(Blocks::Absent, Blocks::single),
-        scratch: packed_scratch(communicator, key, block_bytes),
+        send: several(&schedule, send),
+        receive: single(&schedule, receive),
+        scratch: packed_scratch(communicator, &schedule, block_bytes),
     };
-    Ok(prepare(communicator, key, memories))
+    Ok(prepared(communicator, schedule, memories))
 }
 
 /// `MPI_Scatterv` (section 6.6): as [`scatter`], with one buffer for each rank.
@@ -209,12 +226,13 @@ pub fn allgather(
     }
     let block_bytes = receive.block_bytes();
     let key = ScheduleKey::Allgather { block_bytes, input: input_of(&send) };
+    let schedule = schedule(communicator, key);
     let memories = Memories {
-        send: send.map_or(Blocks::Absent, Blocks::single),
-        receive: receive.into_blocks(),
-        scratch: packed_scratch(communicator, key, block_bytes),
+        send: single(&schedule, send),
+        receive: several(&schedule, Some(receive)),
+        scratch: packed_scratch(communicator, &schedule, block_bytes),
     };
-    Ok(prepare(communicator, key, memories))
+    Ok(prepared(communicator, schedule, memories))
 }
 
 /// `MPI_Allgatherv` (section 6.7), with one buffer for each rank.
@@ -252,12 +270,13 @@ pub fn alltoall(
     }
     let block_bytes = receive.block_bytes();
     let key = ScheduleKey::Alltoall { block_bytes, input: input_of(&send) };
+    let schedule = schedule(communicator, key);
     let memories = Memories {
-        send: send.map_or(Blocks::Absent, EqualBlocks::into_blocks),
-        receive: receive.into_blocks(),
-        scratch: packed_scratch(communicator, key, block_bytes),
+        send: several(&schedule, send),
+        receive: several(&schedule, Some(receive)),
+        scratch: packed_scratch(communicator, &schedule, block_bytes),
     };
-    Ok(prepare(communicator, key, memories))
+    Ok(prepared(communicator, schedule, memories))
 }
 
 /// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), with one buffer for each rank.
@@ -296,9 +315,11 @@ pub(crate) fn allgather_packed(
     block_bytes: usize,
 ) -> Collective {
     let key = ScheduleKey::Allgather { block_bytes, input: Input::InPlace };
-    let scratch = packed_scratch(communicator, key, block_bytes);
-    let receive = Blocks::Bytes { buffer, unit: block_bytes };
-    prepare(communicator, key, Memories { send: Blocks::Absent, receive, scratch })
+    let schedule = schedule(communicator, key);
+    let scratch = packed_scratch(communicator, &schedule, block_bytes);
+    let unit = if schedule.counts_bytes() { 1 } else { block_bytes };
+    let receive = Blocks::Bytes { buffer, unit };
+    prepared(communicator, schedule, Memories { send: Blocks::Absent, receive, scratch })
 }
 
 /// An alltoall over packed blocks, for purposes of our own.
@@ -309,12 +330,14 @@ pub(crate) fn alltoall_packed(
     block_bytes: usize,
 ) -> Collective {
     let key = ScheduleKey::Alltoall { block_bytes, input: Input::SendBuffer };
+    let schedule = schedule(communicator, key);
+    let unit = if schedule.counts_bytes() { 1 } else { block_bytes };
     let memories = Memories {
-        send: Blocks::Bytes { buffer: send, unit: block_bytes },
-        receive: Blocks::Bytes { buffer: receive, unit: block_bytes },
-        scratch: packed_scratch(communicator, key, block_bytes),
+        send: Blocks::Bytes { buffer: send, unit },
+        receive: Blocks::Bytes { buffer: receive, unit },
+        scratch: packed_scratch(communicator, &schedule, block_bytes),
     };
-    prepare(communicator, key, memories)
+    prepared(communicator, schedule, memories)
 }
 
 pub(super) fn receive_only(receive: Blocks) -> Memories {
@@ -333,8 +356,8 @@ pub(super) fn member(communicator: &Communicator) -> Member<'_> {
 /// What this process does in an operation.
 #[inline]
 pub(super) fn schedule(communicator: &Communicator, key: ScheduleKey) -> Rc<Schedule> {
-    let room = communicator.board_place().room();
-    communicator.cache.schedule(member(communicator), room, key)
+    let rooms = communicator.board_place().rooms();
+    communicator.cache.schedule(member(communicator), rooms, key)
 }
 
 pub(super) fn prepare(
@@ -342,17 +365,41 @@ pub(super) fn prepare(
     key: ScheduleKey,
     memories: Memories,
 ) -> Collective {
-    let schedule = schedule(communicator, key);
+    prepared(communicator, schedule(communicator, key), memories)
+}
+
+fn prepared(
+    communicator: &Rc<Communicator>,
+    schedule: Rc<Schedule>,
+    memories: Memories,
+) -> Collective {
     let pending = communicator.cache.take_pending();
     Collective::new(communicator, Execution::new(schedule, memories, pending))
+}
+
+/// The blocks of a buffer that has one, as a schedule counts them.
+fn single(schedule: &Schedule, buffer: Option<Buffer>) -> Blocks {
+    match buffer {
+        None => Blocks::Absent,
+        Some(buffer) if schedule.counts_bytes() => Blocks::bytes(buffer),
+        Some(buffer) => Blocks::single(buffer),
+    }
+}
+
+/// The blocks of a buffer that has one for each process, as a schedule counts them.
+fn several(schedule: &Schedule, blocks: Option<EqualBlocks>) -> Blocks {
+    match blocks {
+        None => Blocks::Absent,
+        Some(blocks) if schedule.counts_bytes() => Blocks::bytes(blocks.buffer),
+        Some(blocks) => blocks.into_blocks(),
+    }
 }
 
 pub(super) fn input_of<T>(buffer: &Option<T>) -> Input {
     if buffer.is_some() { Input::SendBuffer } else { Input::InPlace }
 }
 
-fn packed_scratch(communicator: &Communicator, key: ScheduleKey, block_bytes: usize) -> Blocks {
-    let schedule = schedule(communicator, key);
+fn packed_scratch(communicator: &Communicator, schedule: &Schedule, block_bytes: usize) -> Blocks {
     match schedule.scratch_blocks() {
         0 => Blocks::Absent,
         blocks => {

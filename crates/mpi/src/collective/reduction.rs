@@ -4,13 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Result;
-use collectives::{Operands, Schedule};
+use collectives::{Operands, Schedule, board};
 use datatype::Datatype;
 use memory::Buffer;
 
 use super::Collective;
 use super::blocks::{Blocks, Memories, element_room, elements_in};
-use super::cache::ScheduleKey;
+use super::cache::{ScheduleKey, is_worthwhile};
 use super::execution::Execution;
 use super::inter::{self, Root};
 use super::movement::{input_of, member, schedule};
@@ -108,7 +108,14 @@ pub fn reduce_scatter(
     }
     let operands = reduction.operands(counts.iter().sum());
     let input = input_of(&reduction.send);
-    let schedule = collectives::reduce_scatter(member(communicator), counts, operands, input);
+    let member = member(communicator);
+    let rooms = communicator.board_place().rooms();
+    let on_board = rooms.and_then(|rooms| {
+        let of = |room| board::reduce_scatter(member, room, counts, operands, input);
+        rooms.fit(of).filter(|schedule| is_worthwhile(member, schedule, false))
+    });
+    let schedule =
+        on_board.unwrap_or_else(|| collectives::reduce_scatter(member, counts, operands, input));
     execute(communicator, Rc::new(schedule), reduction)
 }
 

@@ -24,15 +24,38 @@ fn class(outcome: &Result<()>) -> Option<ErrorClass> {
 
 #[test]
 fn a_contribution_that_is_too_long_is_an_error_at_the_root_only() {
-    let outcomes = World::new(3, false).run(|rank, communicator| {
-        let datatype = Arc::clone(Datatype::named(Predefined::Byte));
-        let receive = || EqualBlocks { buffer: bytes(30), datatype, count: 10 };
-        let send = bytes(if rank == 2 { 20 } else { 10 });
-        movement::gather(communicator, Root::Rank(0), Some(send), (rank == 0).then(receive))
-            .unwrap()
+    for world in [World::new(3, false), World::new(3, false).with_board()] {
+        let outcomes = world.run(|rank, communicator| {
+            let datatype = Arc::clone(Datatype::named(Predefined::Byte));
+            let receive = || EqualBlocks { buffer: bytes(30), datatype, count: 10 };
+            let send = bytes(if rank == 2 { 20 } else { 10 });
+            movement::gather(communicator, Root::Rank(0), Some(send), (rank == 0).then(receive))
+                .unwrap()
+        });
+        let classes: Vec<_> = outcomes.iter().map(class).collect();
+        assert_eq!(classes, [Some(ErrorClass::Truncate), None, None]);
+        let outcomes = world.run(|rank, communicator| {
+            let receive = || vec![bytes(10), bytes(10), bytes(10)];
+            let send = bytes(if rank == 1 { 11 } else { 10 });
+            movement::gatherv(communicator, Root::Rank(0), Some(send), (rank == 0).then(receive))
+                .unwrap()
+        });
+        let classes: Vec<_> = outcomes.iter().map(class).collect();
+        assert_eq!(classes, [Some(ErrorClass::Truncate), None, None]);
+    }
+}
+
+#[test]
+fn on_a_board_a_broadcast_that_is_too_short_leaves_the_rest_as_it_was() {
+    let buffers: Vec<Buffer> = (0..3).map(|rank| bytes(if rank == 1 { 10 } else { 30 })).collect();
+    buffers[1].write(0, &[7; 10]);
+    let outcomes = World::new(3, false).with_board().run(|rank, communicator| {
+        movement::bcast(communicator, Root::Rank(1), buffers[rank].clone()).unwrap()
     });
-    let classes: Vec<_> = outcomes.iter().map(class).collect();
-    assert_eq!(classes, [Some(ErrorClass::Truncate), None, None]);
+    assert!(outcomes.iter().all(Result::is_ok));
+    let mut seen = [0; 30];
+    buffers[2].read(0, &mut seen);
+    assert_eq!(seen, std::array::from_fn(|index| if index < 10 { 7 } else { 0 }));
 }
 
 #[test]

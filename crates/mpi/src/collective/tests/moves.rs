@@ -43,6 +43,7 @@ fn shape() -> impl Strategy<Value = Shape> {
 struct Case {
     size: u32,
     crowded: bool,
+    on_board: bool,
     root: u32,
     /// Elements per block; in the v-forms block `i` has `counts[i]`.
     count: usize,
@@ -54,12 +55,13 @@ struct Case {
 
 fn case() -> impl Strategy<Value = Case> {
     let few = prop_oneof![0..5_usize, Just(40), Just(300)];
-    (1..10_u32, any::<bool>(), any::<u32>(), few, shape(), shape(), any::<bool>()).prop_flat_map(
-        |(size, crowded, root, count, sent, received, in_place)| {
+    (1..10_u32, any::<(bool, bool)>(), any::<u32>(), few, shape(), shape(), any::<bool>())
+        .prop_flat_map(|(size, (crowded, on_board), root, count, sent, received, in_place)| {
             let root = root % size;
             prop::collection::vec(0..9_usize, size as usize).prop_map(move |counts| Case {
                 size,
                 crowded,
+                on_board,
                 root,
                 count,
                 counts,
@@ -67,13 +69,13 @@ fn case() -> impl Strategy<Value = Case> {
                 received,
                 in_place,
             })
-        },
-    )
+        })
 }
 
 impl Case {
     fn world(&self) -> World {
-        World::new(self.size, self.crowded)
+        let world = World::new(self.size, self.crowded);
+        if self.on_board { world.with_board() } else { world }
     }
 
     fn is_root(&self, rank: usize) -> bool {
@@ -335,11 +337,36 @@ fn a_large_broadcast_reaches_buffers_with_gaps_in_shares() {
 }
 
 #[test]
+fn slots_of_a_board_are_used_again_and_again() {
+    let world = World::new(4, false).with_board();
+    let datatype = Shape::Gaps.datatype();
+    for turn in 0..20 {
+        let (root, count) = (turn % 3, [1, 2000, 5000][turn % 3]);
+        let memories: Vec<_> = (0..4)
+            .map(|rank| {
+                Elements::new(
+                    &datatype,
+                    count,
+                    &data(rank, 0, if rank == root { count } else { 0 }),
+                )
+            })
+            .collect();
+        let outcomes = world.run(|rank, communicator| {
+            let buffer = memories[rank].buffer.clone();
+            movement::bcast(communicator, Root::Rank(root as u32), buffer).unwrap()
+        });
+        assert!(outcomes.iter().all(Result::is_ok));
+        memories.iter().for_each(|memory| memory.check(&data(root, 0, count)));
+    }
+}
+
+#[test]
 fn nobody_leaves_a_barrier_alone() {
     for size in 1..9 {
-        for crowded in [false, true] {
+        for (crowded, on_board) in [(false, false), (true, false), (true, true)] {
             let world = World::new(size, crowded);
-            for _ in 0..3 {
+            let world = if on_board { world.with_board() } else { world };
+            for _ in 0..if on_board { 13 } else { 3 } {
                 let outcomes = world.run(|_, communicator| movement::barrier(communicator));
                 assert!(outcomes.iter().all(Result::is_ok));
             }

@@ -107,6 +107,7 @@ fn compose_all(left: &Buffer, right: &Buffer, count: usize) {
 struct Case {
     size: u32,
     crowded: bool,
+    on_board: bool,
     root: u32,
     count: usize,
     counts: Vec<usize>,
@@ -117,11 +118,12 @@ struct Case {
 fn case() -> impl Strategy<Value = Case> {
     let kind = prop::sample::select(vec![Kind::Sum, Kind::MaximumLocation, Kind::Maps]);
     let count = prop_oneof![0..5_usize, Just(33), Just(600)];
-    (1..10_u32, any::<bool>(), any::<u32>(), count, kind, any::<bool>()).prop_flat_map(
-        |(size, crowded, root, count, kind, in_place)| {
+    (1..10_u32, any::<(bool, bool)>(), any::<u32>(), count, kind, any::<bool>()).prop_flat_map(
+        |(size, (crowded, on_board), root, count, kind, in_place)| {
             prop::collection::vec(0..9_usize, size as usize).prop_map(move |counts| Case {
                 size,
                 crowded,
+                on_board,
                 root: root % size,
                 count,
                 counts,
@@ -133,6 +135,11 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 impl Case {
+    fn world(&self) -> World {
+        let world = World::new(self.size, self.crowded);
+        if self.on_board { world.with_board() } else { world }
+    }
+
     fn ranks(&self) -> std::ops::Range<usize> {
         0..self.size as usize
     }
@@ -171,7 +178,7 @@ proptest! {
     #[test]
     fn reduce_folds_at_the_root(case in case()) {
         let (sent, received) = (case.operands(case.count), case.operands(case.count));
-        let outcomes = World::new(case.size, case.crowded).run(|rank, communicator| {
+        let outcomes = case.world().run(|rank, communicator| {
             let root = rank == case.root as usize;
             let send = (!root || !case.in_place).then_some(&sent[rank]);
             let reduction = case.reduction(send, root.then_some(&received[rank]));
@@ -187,7 +194,7 @@ proptest! {
     #[test]
     fn allreduce_folds_everywhere(case in case()) {
         let (sent, received) = (case.operands(case.count), case.operands(case.count));
-        let outcomes = World::new(case.size, case.crowded).run(|rank, communicator| {
+        let outcomes = case.world().run(|rank, communicator| {
             let send = (!case.in_place).then_some(&sent[rank]);
             let reduction = case.reduction(send, Some(&received[rank]));
             reduction::allreduce(communicator, case.count, reduction).unwrap()
@@ -201,7 +208,7 @@ proptest! {
     #[test]
     fn scan_folds_up_to_each_rank(case in case()) {
         let (sent, received) = (case.operands(case.count), case.operands(case.count));
-        let outcomes = World::new(case.size, case.crowded).run(|rank, communicator| {
+        let outcomes = case.world().run(|rank, communicator| {
             let send = (!case.in_place).then_some(&sent[rank]);
             let reduction = case.reduction(send, Some(&received[rank]));
             reduction::scan(communicator, case.count, reduction).unwrap()
@@ -215,7 +222,7 @@ proptest! {
     #[test]
     fn exscan_folds_up_to_the_rank_before(case in case()) {
         let (sent, received) = (case.operands(case.count), case.operands(case.count));
-        let outcomes = World::new(case.size, case.crowded).run(|rank, communicator| {
+        let outcomes = case.world().run(|rank, communicator| {
             let send = (!case.in_place).then_some(&sent[rank]);
             let reduction = case.reduction(send, Some(&received[rank]));
             reduction::exscan(communicator, case.count, reduction).unwrap()
@@ -230,7 +237,7 @@ proptest! {
     fn reduce_scatter_gives_each_its_share(case in case()) {
         let total: usize = case.counts.iter().sum();
         let (sent, received) = (case.operands(total), case.operands(total));
-        let outcomes = World::new(case.size, case.crowded).run(|rank, communicator| {
+        let outcomes = case.world().run(|rank, communicator| {
             let send = (!case.in_place).then_some(&sent[rank]);
             let reduction = case.reduction(send, Some(&received[rank]));
             reduction::reduce_scatter(communicator, &case.counts, reduction).unwrap()
@@ -250,7 +257,7 @@ proptest! {
     fn reduce_scatter_block_gives_each_an_equal_share(case in case()) {
         let total = case.count * case.size as usize;
         let (sent, received) = (case.operands(total), case.operands(total));
-        let outcomes = World::new(case.size, case.crowded).run(|rank, communicator| {
+        let outcomes = case.world().run(|rank, communicator| {
             let send = (!case.in_place).then_some(&sent[rank]);
             let reduction = case.reduction(send, Some(&received[rank]));
             reduction::reduce_scatter_block(communicator, case.count, reduction).unwrap()

@@ -35,6 +35,19 @@ impl World {
         Self { engines, communicators, turn: Cell::new(0) }
     }
 
+    /// The same with a board, if it is one for more than one process.
+    pub(super) fn with_board(self) -> Self {
+        let size = self.size() as u32;
+        if size > 1 {
+            let (_memory, invitation) = Board::create(size).unwrap();
+            for (rank, communicator) in (0..).zip(&self.communicators) {
+                let memory = Board::open(&invitation.card, size).unwrap();
+                communicator.board_place().put(Board::new(memory, size, rank, Vec::new()));
+            }
+        }
+        self
+    }
+
     pub(super) fn size(&self) -> usize {
         self.engines.len()
     }
@@ -126,7 +139,7 @@ impl Channel for TestLink<'_> {
     }
 
     fn board(&self) -> Option<&Board> {
-        None
+        self.world.communicators[self.rank].board()
     }
 
     fn finish(&self, pending: RequestId) -> Result<()> {
