@@ -172,24 +172,34 @@ impl Process {
     ///
     /// # Errors
     /// As for [`send`](Self::send) and [`receive`](Self::receive).
+    #[inline(always)]
     pub fn send_receive(
         &self,
         communicator: &Rc<Communicator>,
         (destination, send_tag, send): (Destination, i32, Buffer),
-        (source, receive_tag, receive): (Source, Option<i32>, Buffer),
+        (source, tag, receive): (Source, Option<i32>, Buffer),
     ) -> Result<Status> {
-        let mut received = self.ireceive(communicator, source, receive_tag, receive)?;
-        match self.isend(communicator, SendMode::Standard, destination, send_tag, send) {
-            Ok(mut sent) => {
-                self.wait(&mut sent);
-                Ok(self.wait(&mut received))
-            }
-            Err(error) => {
-                self.cancel(&mut received)?;
-                self.wait(&mut received);
-                Err(error)
+        let destination = match destination {
+            Destination::Null => None,
+            Destination::Rank(peer) => Some((peer, communicator.checked_gate(peer)?)),
+        };
+        let source = checked_source(communicator, source)?;
+        let context = communicator.point_to_point_context();
+        let received = source.map(|source| {
+            self.runtime().receive(Receive { context, source, tag, buffer: receive })
+        });
+        if let Some((peer, gate)) = destination {
+            let (tag, synchronous, buffer) = (send_tag, false, send);
+            let send = Send { gate, peer, context, tag, synchronous, buffer };
+            let submitted = self.runtime().send(send);
+            if let Some(id) = submitted {
+                self.wait_for(id);
             }
         }
+        Ok(match received {
+            None => Status::OF_NULL,
+            Some(id) => Status::of_receive(self.wait_for(id)),
+        })
     }
 
     /// Waits for a message that a receive with this selection would get; it stays.

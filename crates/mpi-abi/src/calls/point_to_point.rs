@@ -174,21 +174,38 @@ pub fn recv_init(
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
+#[inline(always)]
 pub fn sendrecv(
     call: &Call,
-    sendbuf: Buffer,
+    sendbuf: Elements,
     dest: Destination,
     sendtag: i32,
-    recvbuf: Buffer,
+    recvbuf: Elements,
     source: Source,
     recvtag: Option<i32>,
     comm: KnownCommunicator,
     status: OutStatus,
 ) -> Outcome<()> {
-    let process = &call.library.process;
-    let send = (dest, sendtag, sendbuf);
-    let received = process.send_receive(&comm, send, (source, recvtag, recvbuf))?;
-    report_status(received, status)
+    // SAFETY: the program vouches for its memory until the operation is complete.
+    let (sent, received) = unsafe { (sendbuf.plain_buffer(call), recvbuf.plain_buffer(call)) };
+    if let (Some(sent), Some(received)) = (sent, received) {
+        let (send, receive) = ((dest, sendtag, sent), (source, recvtag, received));
+        return report_status(call.library.process.send_receive(&comm, send, receive)?, status);
+    }
+    // SAFETY: as above.
+    let (sent, received) = unsafe { (sendbuf.buffer(call)?, recvbuf.buffer(call)?) };
+    sendrecv_buffers(call, (dest, sendtag, sent), (source, recvtag, received), &comm, status)
+}
+
+#[inline(never)]
+fn sendrecv_buffers(
+    call: &Call,
+    send: (Destination, i32, Buffer),
+    receive: (Source, Option<i32>, Buffer),
+    comm: &KnownCommunicator,
+    status: OutStatus,
+) -> Outcome<()> {
+    report_status(call.library.process.send_receive(comm, send, receive)?, status)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
@@ -203,7 +220,7 @@ pub fn sendrecv_replace(
     status: OutStatus,
 ) -> Outcome<()> {
     let (sent, received) = copy_and_original(call, buf)?;
-    sendrecv(call, sent, dest, sendtag, received, source, recvtag, comm, status)
+    sendrecv_buffers(call, (dest, sendtag, sent), (source, recvtag, received), &comm, status)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]

@@ -2156,22 +2156,17 @@ unsafe extern "C" fn sendrecv_entry(
         ],
     };
     enter(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the standard says of each one.
-        unsafe {
-            let comm = call.communicator(11, comm)?;
-            let sendbuf =
-                call.outgoing(Elements::new(1, sendbuf, i64::from(sendcount), sendtype))?;
-            let dest = call.destination(4, dest, &comm)?;
-            let sendtag = call.send_tag(5, sendtag)?;
-            let recvbuf =
-                call.incoming(Elements::new(6, recvbuf, i64::from(recvcount), recvtype))?;
-            let source = call.source(9, source, &comm)?;
-            let recvtag = call.receive_tag(10, recvtag)?;
-            let status = OutStatus(status);
-            calls::point_to_point::sendrecv(
-                call, sendbuf, dest, sendtag, recvbuf, source, recvtag, comm, status,
-            )
-        }
+        let comm = call.communicator(11, comm)?;
+        let sendbuf = Elements::new(1, sendbuf, i64::from(sendcount), sendtype);
+        let dest = call.destination(4, dest, &comm)?;
+        let sendtag = call.send_tag(5, sendtag)?;
+        let recvbuf = Elements::new(6, recvbuf, i64::from(recvcount), recvtype);
+        let source = call.source(9, source, &comm)?;
+        let recvtag = call.receive_tag(10, recvtag)?;
+        let status = OutStatus(status);
+        calls::point_to_point::sendrecv(
+            call, sendbuf, dest, sendtag, recvbuf, source, recvtag, comm, status,
+        )
     })
 }
 
@@ -2256,20 +2251,17 @@ unsafe extern "C" fn sendrecv_c_entry(
         ],
     };
     enter(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the standard says of each one.
-        unsafe {
-            let comm = call.communicator(11, comm)?;
-            let sendbuf = call.outgoing(Elements::new(1, sendbuf, sendcount, sendtype))?;
-            let dest = call.destination(4, dest, &comm)?;
-            let sendtag = call.send_tag(5, sendtag)?;
-            let recvbuf = call.incoming(Elements::new(6, recvbuf, recvcount, recvtype))?;
-            let source = call.source(9, source, &comm)?;
-            let recvtag = call.receive_tag(10, recvtag)?;
-            let status = OutStatus(status);
-            calls::point_to_point::sendrecv(
-                call, sendbuf, dest, sendtag, recvbuf, source, recvtag, comm, status,
-            )
-        }
+        let comm = call.communicator(11, comm)?;
+        let sendbuf = Elements::new(1, sendbuf, sendcount, sendtype);
+        let dest = call.destination(4, dest, &comm)?;
+        let sendtag = call.send_tag(5, sendtag)?;
+        let recvbuf = Elements::new(6, recvbuf, recvcount, recvtype);
+        let source = call.source(9, source, &comm)?;
+        let recvtag = call.receive_tag(10, recvtag)?;
+        let status = OutStatus(status);
+        calls::point_to_point::sendrecv(
+            call, sendbuf, dest, sendtag, recvbuf, source, recvtag, comm, status,
+        )
     })
 }
 

@@ -87,7 +87,7 @@ impl Context<'_> {
 
     fn is_most_frequent(&self) -> bool {
         let name = self.function.name.trim_start_matches("MPI_").trim_end_matches("_c");
-        matches!(name, "Send" | "Isend" | "Recv" | "Irecv")
+        matches!(name, "Send" | "Isend" | "Recv" | "Irecv" | "Sendrecv")
     }
 
     fn single(&self, index: usize) -> Result<String, String> {
