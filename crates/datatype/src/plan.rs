@@ -10,7 +10,7 @@ use memory::{Layout, Memory, Segment};
 use crate::datatype::Datatype;
 use node::{Node, Shape};
 use sinks::{Packer, Teller, Unpacker};
-use walk::{Sink, walk_repeated};
+use walk::{Sink, walk, walk_repeated, walk_turns};
 
 /// Where the bytes of one element lie, and how elements follow each other.
 #[derive(Debug)]
@@ -86,8 +86,15 @@ impl Plan {
             sink.run(run.displacement + offset as isize, length);
             return;
         }
+        // Whole elements and parts of one need no division to know where they begin and end.
         let (body, origin) = if self.turns > 1 { node.body() } else { (node, 0) };
-        walk_repeated(body, self.stride, origin, offset, length, sink);
+        if length == total {
+            walk_turns(body, self.turns * count, self.stride, origin, sink);
+        } else if count == 1 {
+            walk(node, 0, offset, length, sink);
+        } else {
+            walk_repeated(body, self.stride, origin, offset, length, sink);
+        }
     }
 }
 

@@ -76,7 +76,13 @@ pub(crate) fn walk_repeated<S: Sink>(
 }
 
 /// Walks `length` bytes of `node` from packed byte `skip` on. `length` is not 0.
-fn walk<S: Sink>(node: &Node, origin: isize, skip: usize, length: usize, sink: &mut S) -> bool {
+pub(crate) fn walk<S: Sink>(
+    node: &Node,
+    origin: isize,
+    skip: usize,
+    length: usize,
+    sink: &mut S,
+) -> bool {
     let origin = origin + node.displacement;
     match &node.shape {
         Shape::Run => sink.run(origin + skip as isize, length),
@@ -127,7 +133,7 @@ fn walk_whole<S: Sink>(node: &Node, origin: isize, sink: &mut S) -> bool {
 }
 
 /// Walks `count` whole turns of a loop.
-fn walk_turns<S: Sink>(
+pub(crate) fn walk_turns<S: Sink>(
     body: &Node,
     count: usize,
     stride: isize,
