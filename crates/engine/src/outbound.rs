@@ -69,8 +69,10 @@ impl ShortPacket<'_> {
             out = &mut out[header..];
         }
         let (header, payload) = out.split_at_mut(wire::MESSAGE_HEADER_BYTES);
-        wire::message_header(header, self.flow, self.tag, self.sequence, self.length);
+        // The header last: whoever waits for the packet looks at its first line all the time, and takes
+        // it away between a first and a later store if data is gathered meanwhile.
         self.buffer.read(0, &mut payload[..self.length]);
+        wire::message_header(header, self.flow, self.tag, self.sequence, self.length);
     }
 }
 
