@@ -66,6 +66,10 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
     for operation in Operation::ALL {
         text += &lines(operation, &situation, size, &communicator.sizes);
     }
+    if nodes == 1 {
+        text += "\nThese are for messages. Communicators of one machine use shared memory instead where the\n\
+                 data is not too large, unless COMBRAY_BOARDS=never (docs/collectives.md).\n";
+    }
     text += "\nSizes are of what one process contributes or gets; times are predicted. The variable\n\
              COMBRAY_COLLECTIVES=operation:algorithm,... takes another algorithm where it is applicable.\n";
     Ok(text)

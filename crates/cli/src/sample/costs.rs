@@ -32,7 +32,7 @@ const FLAG_LIMIT: Duration = Duration::from_secs(2);
 /// [`NEAR_BENCHMARK`] and [`TURN_BENCHMARK`]; what cannot be measured is assumed.
 ///
 /// # Errors
-/// A result is missing: says which.
+/// A result is missing, or the machine is too busy for results that mean anything: says so.
 pub fn near(rail: &RailFigures, results: &Results, on_one_core: &Results) -> Result<Costs, String> {
     let [short, long] = [32_u64 << 10, 1 << 20];
     let one_way = 2 * rail.packet_ns + rail.latency_ns;
@@ -41,6 +41,10 @@ pub fn near(rail: &RailFigures, results: &Results, on_one_core: &Results) -> Res
     let fetch_ps = picoseconds((long_us - short_us).max(0.0), long - short);
     let fetch_ns = nanoseconds(short_us).saturating_sub(one_way + short * fetch_ps / 1000);
     let shared_us = on_one_core.line("pingpong", 8)?.min_us;
+    if nanoseconds(shared_us) < one_way {
+        let what = "two processes heard of each other later than two that share a core";
+        return Err(format!("{what}: other programs keep the cores busy"));
+    }
     let assumed = Costs::default();
     Ok(Costs {
         packet_ns: rail.packet_ns,
@@ -183,6 +187,8 @@ mod tests {
         assert_eq!(costs.fetch_ps, 40);
         assert!((999..=1001).contains(&costs.fetch_ns), "{costs:?}");
         assert!(costs.are_plausible() && costs.copy_ps > 0 && costs.reduce_ps > 0);
+        let busy = near(&rail, &Results::of(&text), &Results::of(&line(8, 0.1))).unwrap_err();
+        assert!(busy.contains("keep the cores busy"), "{busy}");
         let missing = near(&rail, &shared, &shared).unwrap_err();
         assert!(missing.contains("pingpong with 32768 bytes"), "{missing}");
         let far = far(&[("tcp:a".to_owned(), rail.clone()), ("tcp:b".to_owned(), rail)].into());
