@@ -18,8 +18,10 @@ use sys::cross_memory::Run;
 
 use crate::segment::Segment;
 
-/// How many regions a process can have declared at a time.
-pub(crate) const REGIONS_MAX: usize = 1024;
+/// How many regions a process can have declared at a time. Each message that is announced has one, also
+/// the short ones that wait for credit; those without cost a turn of the sender more. Entries that were
+/// never used take no memory.
+pub(crate) const REGIONS_MAX: usize = 1 << 17;
 
 /// How many tables of runs are kept for regions that are declared again.
 const SPARE_TABLES: usize = 8;
