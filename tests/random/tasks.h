@@ -299,6 +299,7 @@ static void begin_collect(Task *task) {
     int messages = operation->roles - 1, tag = operation->tag;
     MPI_Comm comm = operation->comm->handle;
     Random random = task_random(task);
+    task->state = ACTIVE;
     for (int i = 0; i < messages; i++) {
         View *view = &task->views[i];
         *view = view_make(&random, operation->base, operation->unit, 1, &operation->amount, REGULAR);
