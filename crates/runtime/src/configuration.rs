@@ -61,7 +61,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "COMBRAY_BOARDS",
-        values: &["never", "auto"],
+        values: &["auto", "never"],
         help: "whether the processes of a communicator that are all on one machine share memory for \
                collective operations without messages; the value of its rank 0 counts",
         audience: Audience::Tuner,
@@ -190,7 +190,7 @@ impl Configuration {
 
     /// `COMBRAY_BOARDS` is not `never`.
     pub fn boards(&self) -> bool {
-        self.chosen[BOARDS] != 0
+        self.chosen[BOARDS] == 0
     }
 
     fn from_variables(

@@ -50,7 +50,7 @@ pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -
     if operands.bytes() > FLAT_BYTES_MAX.min(room.slot_bytes) {
         return by_shares(member, room, operands, own, None);
     }
-    show_and_fold(member, operands, own, |schedule| {
+    show_and_fold(member, operands, own, &others(member), |schedule| {
         fold(schedule, 0..member.size, (0, count), Area::Receive.blocks(0, count));
     })
 }
@@ -77,16 +77,19 @@ fn partial(
     if operands.bytes() > FLAT_BYTES_MAX.min(room.slot_bytes) {
         return None;
     }
-    show_and_fold(member, operands, input.area().blocks(0, count), |schedule| {
+    // Nobody waits for those above.
+    let below: Vec<u32> = (0..member.rank).collect();
+    show_and_fold(member, operands, input.area().blocks(0, count), &below, |schedule| {
         fold(schedule, 0..ranks, (0, count), Area::Receive.blocks(0, count));
     })
 }
 
-/// All show all their operands to all, and fold what they want of them.
+/// All show all their operands, and fold what they want of them when those of `awaited` are there.
 fn show_and_fold(
     member: Member,
     operands: Operands,
     own: Place,
+    awaited: &[u32],
     fold: impl Fn(&mut Schedule),
 ) -> Option<Schedule> {
     let count = operands.count;
@@ -97,7 +100,7 @@ fn show_and_fold(
     exchange(
         &mut schedule,
         Pieces { total: count, length: count, parts: 1 },
-        (&others(member), Some(count)),
+        (awaited, Some(count)),
         |schedule, _| schedule.copy(own, slot(member.rank, 0, count)),
         |schedule, _| fold(schedule),
     );
@@ -160,7 +163,7 @@ pub fn reduce_scatter(
     }
     let rank = member.rank as usize;
     let (first, count) = (counts[..rank].iter().sum(), counts[rank]);
-    show_and_fold(member, operands, input.area().blocks(0, total), |schedule| {
+    show_and_fold(member, operands, input.area().blocks(0, total), &others(member), |schedule| {
         fold(schedule, 0..member.size, (first, count), Area::Receive.blocks(0, count));
     })
 }
