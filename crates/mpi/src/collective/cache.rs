@@ -158,14 +158,9 @@ impl ScheduleKey {
             return board::gatherv(member, root, input, |_| all_fit);
         }
         let schedule = rooms.fit(|room| self.in_room(member, room))?;
-        let in_pieces = match self {
-            Self::Bcast { .. } | Self::Gather { .. } | Self::Allgather { .. } => true,
-            Self::Allreduce { operands, .. } => {
-                operands.count.saturating_mul(operands.element_bytes) >= REDUCTION_IN_PIECES_BYTES
-            }
-            _ => false,
-        };
-        is_worthwhile(member, &schedule, in_pieces).then_some(schedule)
+        let all_read_all =
+            matches!(self, Self::Bcast { .. } | Self::Allgather { .. } | Self::Allgatherv { .. });
+        is_worthwhile(member, &schedule, all_read_all).then_some(schedule)
     }
 
     fn in_room(self, member: Member, room: Room) -> Option<Schedule> {
@@ -237,19 +232,12 @@ impl ScheduleKey {
     }
 }
 
-/// Whether the board is a better way than messages. Where each process has a core of its own, more
-/// than a kilobyte comes faster as a message, since a slot moves each line from core to core twice;
-/// where they take turns, what counts is how many turns the operation needs, and with pieces (where
-/// `in_pieces` does not say otherwise) that is no fewer than with messages.
-pub(super) fn is_worthwhile(member: Member, schedule: &Schedule, in_pieces: bool) -> bool {
-    match member.situation.crowded {
-        false => schedule.is_small(),
-        true => schedule.shows_once() || in_pieces,
-    }
+/// Whether the board is a better way than messages. More than a kilobyte comes faster as a message,
+/// since a slot moves each line from core to core twice; but where processes take turns on their
+/// cores, and what one shows once is read by all, the turns that this saves are worth more.
+pub(super) fn is_worthwhile(member: Member, schedule: &Schedule, all_read_all: bool) -> bool {
+    schedule.is_small() || member.situation.crowded && all_read_all && schedule.shows_once()
 }
-
-/// From this size on a reduction to all is faster through slots in pieces than by messages.
-const REDUCTION_IN_PIECES_BYTES: usize = 32 << 10;
 
 impl fmt::Debug for CollectiveCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
