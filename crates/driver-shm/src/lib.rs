@@ -11,10 +11,13 @@
 mod board;
 mod card;
 mod ending;
+mod incoming;
+mod pipe;
 mod regions;
 mod segment;
 mod shared_memory;
 mod shm;
+mod supply;
 mod transfer;
 
 pub use board::{Board, SLOT_BYTES, SMALL_SLOT_BYTES, Series, Turn};

@@ -16,6 +16,7 @@ use driver::{Access, RegionError};
 use memory::Buffer;
 use sys::cross_memory::Run;
 
+use crate::pipe::Exchange;
 use crate::segment::Segment;
 
 /// How many regions a process can have declared at a time. Each message that is announced has one, also
@@ -26,14 +27,18 @@ pub(crate) const REGIONS_MAX: usize = 1 << 17;
 /// How many tables of runs are kept for regions that are declared again.
 const SPARE_TABLES: usize = 8;
 
+/// Runs shorter than this, in bytes and on average, are better packed than copied one by one by the
+/// system.
+const RUN_BYTES_MIN: usize = 1024;
+
 /// How long a revocation waits for writers before it asks whether they are still there.
 const WRITERS_MAX: Duration = Duration::from_secs(1);
 
 /// What peers see of a region. All zero in a new segment.
 #[repr(C, align(64))]
 pub(crate) struct Entry {
-    /// How often the entry was used before, in 32 bits; how many runs the region has, in 31; whether
-    /// it may be written. 0: it names nothing.
+    /// How often the entry was used before, in 32 bits; how many runs the region has, in 31, none if it
+    /// can only be piped; whether it may be written. 0: it names nothing.
     state: AtomicU64,
     secret: AtomicU64,
     /// In bytes.
@@ -42,6 +47,8 @@ pub(crate) struct Entry {
     address: AtomicU64,
     /// Peers that are writing.
     writers: AtomicU32,
+    /// For the peer to which the region is piped.
+    pub exchange: Exchange,
 }
 
 const RUNS_BITS: u32 = 31;
@@ -63,6 +70,17 @@ pub(crate) struct Found {
     pub length: usize,
     pub runs: u64,
     state: u64,
+}
+
+impl Found {
+    pub(crate) fn generation(&self) -> u32 {
+        (self.state >> 32) as u32
+    }
+
+    /// Whether it can be read and written without its owner.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.runs > 0
+    }
 }
 
 impl Entry {
@@ -142,8 +160,13 @@ impl Declared {
         Self { segment, slots, free, secrets: RandomState::new(), declared: 0, spare: Vec::new() }
     }
 
-    /// As [`driver::Regions::declare`].
-    pub(crate) fn declare(&mut self, buffer: &Buffer, access: Access) -> Option<RegionToken> {
+    /// As [`driver::Regions::declare`]. A region of short runs that is `piped` cannot be read otherwise.
+    pub(crate) fn declare(
+        &mut self,
+        buffer: &Buffer,
+        access: Access,
+        piped: bool,
+    ) -> Option<RegionToken> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None if self.slots.len() == REGIONS_MAX => return None,
@@ -156,6 +179,8 @@ impl Declared {
         let (mut address, mut runs) = (0, 1);
         if buffer.is_contiguous() {
             address = buffer.base_address() as u64;
+        } else if piped && buffer.len() / buffer.segment_count().max(1) < RUN_BYTES_MIN {
+            runs = 0;
         } else {
             let all = self.table_of(buffer);
             (address, runs) = match all[..] {
@@ -180,6 +205,12 @@ impl Declared {
         entry.address.store(address, Ordering::Relaxed);
         entry.state.store(state_of(own.generation, runs, access), Ordering::Release);
         Some(RegionToken { place: place_of(slot, own.generation), secret })
+    }
+
+    /// The region in a slot, with its generation, if there is one.
+    pub(crate) fn region(&self, slot: usize) -> Option<(u32, &Buffer)> {
+        let own = self.slots.get(slot)?;
+        own.region.as_ref().map(|(buffer, _)| (own.generation, buffer))
     }
 
     /// As [`driver::Regions::revoke`]; `ended` tells whether some peer has ended.

@@ -17,7 +17,9 @@ use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
 use sys::{futex, membarrier};
 
 use crate::card::{Card, host};
+use crate::pipe::{Calls, PIECE_BYTES, PIECES};
 use crate::regions::{Declared, Entry, REGIONS_MAX};
+use crate::supply::Supply;
 use crate::transfer::{Runs, probe};
 
 /// Lines of the ring.
@@ -29,13 +31,15 @@ pub(crate) const LANE_LINES: usize = 4096;
 /// How many peers may have a lane; each costs its owner one more look per poll.
 pub(crate) const LANES: usize = 8;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x03");
+const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x04");
 const REGIONS_OFFSET: usize = 4096;
 const RING_OFFSET: usize = REGIONS_OFFSET + REGIONS_MAX * size_of::<Entry>();
 const LANES_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(4096);
 /// Each lane begins on a page of its own: those that nobody uses take no memory.
 const LANE_BYTES: usize = ring::memory_bytes(LANE_LINES).next_multiple_of(4096);
-const SEGMENT_BYTES: usize = LANES_OFFSET + LANES * LANE_BYTES;
+const CALLS_OFFSET: usize = LANES_OFFSET + LANES * LANE_BYTES;
+const POOL_OFFSET: usize = (CALLS_OFFSET + size_of::<Calls>()).next_multiple_of(4096);
+const SEGMENT_BYTES: usize = POOL_OFFSET + PIECES * PIECE_BYTES;
 
 /// The beginning of a segment. Fields that are not atomic are written before the card is given
 /// away, and never again.
@@ -77,6 +81,7 @@ pub(crate) struct Own {
     /// The lanes whose senders have gone over to them, with those senders.
     pub lanes: Vec<(u32, Consumer)>,
     pub declared: Box<Declared>,
+    pub supply: Box<Supply>,
     /// The pipe that wakes this process when it sleeps on descriptors.
     reader: PipeReader,
     _writer: PipeWriter,
@@ -119,6 +124,7 @@ impl Own {
         // - The consumer is dropped with the segment (both are fields of this value).
         // - Nobody else consumes from the own segment.
         let consumer = unsafe { Consumer::new(segment.ring_memory(), LINES) };
+        let supply = Box::new(Supply::new(Arc::clone(&segment)));
         let declared = Box::new(Declared::new(Arc::clone(&segment)));
         Ok(Self {
             segment,
@@ -126,6 +132,7 @@ impl Own {
             consumer,
             lanes: Vec::with_capacity(LANES),
             declared,
+            supply,
             reader,
             _writer: writer,
             _file: file,
@@ -198,6 +205,53 @@ impl Segment {
         (slot < REGIONS_MAX).then(|| unsafe {
             self.mapping.base().add(REGIONS_OFFSET).cast::<Entry>().add(slot).as_ref()
         })
+    }
+
+    /// By whom the owner is called.
+    #[inline]
+    pub(crate) fn calls(&self) -> &Calls {
+        // SAFETY: the calls lie inside the mapping, are aligned, and made of atomic words.
+        unsafe { self.mapping.base().add(CALLS_OFFSET).cast().as_ref() }
+    }
+
+    /// Lets the owner write the first `length` bytes of a piece of its pool which no peer looks at.
+    ///
+    /// # Panics
+    /// If there is no such piece, or it is shorter.
+    #[inline]
+    pub(crate) fn fill_piece(&self, place: usize, length: usize, fill: impl FnOnce(&mut [u8])) {
+        let piece = self.piece(place, length);
+        // SAFETY:
+        // - The bytes lie inside the mapping.
+        // - Peers look at a piece only from when it is published as filled until they have told that it
+        //   is taken; the owner calls this before or after.
+        fill(unsafe { std::slice::from_raw_parts_mut(piece, length) });
+    }
+
+    /// Lends the first `length` bytes of a filled piece.
+    ///
+    /// # Panics
+    /// If there is no such piece, or it is shorter.
+    #[inline]
+    pub(crate) fn with_piece(&self, place: usize, length: usize, take: impl FnOnce(&[u8])) {
+        let piece = self.piece(place, length);
+        // SAFETY:
+        // - The bytes lie inside the mapping.
+        // - The owner published the piece with release after writing it, the caller saw that with
+        //   acquire, and the owner leaves it alone until it is told that it is taken.
+        take(unsafe { std::slice::from_raw_parts(piece, length) });
+    }
+
+    /// Makes the pages of the pool ready, before it is used first.
+    pub(crate) fn populate_pool(&self) {
+        self.mapping.populate(POOL_OFFSET, PIECES * PIECE_BYTES);
+    }
+
+    #[inline]
+    fn piece(&self, place: usize, length: usize) -> *mut u8 {
+        assert!(place < PIECES && length <= PIECE_BYTES, "{length} bytes of piece {place}");
+        // SAFETY: the pool lies inside the mapping, and the piece was just checked to be one of it.
+        unsafe { self.mapping.base().as_ptr().add(POOL_OFFSET + place * PIECE_BYTES) }
     }
 
     fn ring_memory(&self) -> NonNull<u8> {
@@ -357,6 +411,8 @@ pub(crate) struct Peer {
     pub fence_required: bool,
     /// Whether its memory can be read and written.
     pub reachable: bool,
+    /// Whether its pool was used.
+    pub populated: bool,
     /// Of the region with several runs that was used last.
     pub runs: Option<Box<Runs>>,
 }
@@ -443,6 +499,7 @@ impl Peer {
             pid: card.pid,
             fence_required,
             reachable,
+            populated: false,
             runs: None,
         })
     }

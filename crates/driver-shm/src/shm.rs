@@ -3,17 +3,18 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 use base::{GateId, RailProfile, RegionToken};
 use driver::{
-    Access, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, RegionError, Regions, Sink,
+    Access, Copying, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, RegionError, Regions,
+    Sink,
 };
 use memory::Buffer;
 use queues::ring::Consumer;
 use sys::process;
 
 use crate::card::Card;
+use crate::incoming::{Incoming, Progress};
 use crate::segment::{Bell, Own, Peer};
 use crate::transfer::{Range, Way};
 
@@ -37,6 +38,7 @@ pub struct Shm {
     /// By gate; empty where not connected.
     pub(crate) peers: Vec<Option<Box<Peer>>>,
     fetches: VecDeque<Fetch>,
+    incoming: Vec<Incoming>,
 }
 
 /// The longest packet, in bytes.
@@ -63,14 +65,23 @@ impl Shm {
             name: "shm".into(),
             packet_bytes_max: PACKET_BYTES_MAX,
             eager_bytes_max: 8 << 10,
-            fetch_segment_bytes_min: 1024,
+            fetch_segment_bytes_min: 0,
             latency_ns: 150,
             bandwidth_bytes_per_us: 10_000,
             packet_ns: 100,
             bulk: false,
         };
-        let (peers, fetches) = (Vec::new(), VecDeque::new());
-        Ok(Self { own: segment, sender: own.0, rails: [profile], options, lookup, peers, fetches })
+        let (peers, fetches, incoming) = (Vec::new(), VecDeque::new(), Vec::new());
+        Ok(Self {
+            own: segment,
+            sender: own.0,
+            rails: [profile],
+            options,
+            lookup,
+            peers,
+            fetches,
+            incoming,
+        })
     }
 
     /// A doorbell that also rings when `other` becomes readable.
@@ -101,13 +112,12 @@ impl Driver for Shm {
         let card: Card = text.parse().map_err(|message| DriverError { message })?;
         let mut peer = Peer::open(&card, self.sender, self.options.single_copy)?;
         peer.fence_required |= self.own.fence_required();
-        let fetches = peer.reachable;
         let index = gate.0 as usize;
         if self.peers.len() <= index {
             self.peers.resize_with(index + 1, || None);
         }
         self.peers[index] = Some(Box::new(peer));
-        Ok(Reach { rails: vec![0], fetches })
+        Ok(Reach { rails: vec![0], fetches: true })
     }
 
     fn has_room(&self, _gate: GateId, _rail: usize) -> bool {
@@ -156,10 +166,7 @@ impl Shm {
         if !peer.push(length, fill) {
             return false;
         }
-        if peer.fence_required {
-            fence(Ordering::SeqCst);
-        }
-        peer.segment.ring_if_armed();
+        peer.ring();
         true
     }
 
@@ -178,7 +185,16 @@ impl Shm {
         for sender in gone_over {
             self.open_lane(sender, sink);
         }
-        if self.fetches.is_empty() { any } else { self.run_fetch(sink) }
+        if self.own.supply.is_wanted() {
+            any |= self.own.supply.serve(&self.own.declared, &self.peers);
+        }
+        if !self.fetches.is_empty() {
+            any |= self.run_fetch(sink);
+        }
+        if !self.incoming.is_empty() {
+            any |= self.advance(sink);
+        }
+        any
     }
 
     /// What a sender posts comes through its lane from now on.
@@ -199,22 +215,70 @@ impl Shm {
     #[cold]
     fn run_fetch(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         if let Some(fetch) = self.fetches.pop_front() {
-            let Fetch { gate, region, length, ref into, token } = fetch;
-            let arrived = self.read_region(gate, region, 0, length, into, 0).is_ok();
-            sink.fetched(token, arrived);
+            let peer = self.peers[fetch.gate.0 as usize].as_mut().expect("the gate is connected");
+            let token = fetch.token;
+            if fetch.copying == Copying::Once && peer.reachable {
+                let Fetch { gate, region, length, ref into, .. } = fetch;
+                match self.read_region(gate, region, 0, length, into, 0) {
+                    Err(RegionError::NotReadable) => {}
+                    read => {
+                        sink.fetched(token, read.is_ok());
+                        return true;
+                    }
+                }
+            }
+            let peer = self.peers[fetch.gate.0 as usize].as_mut().expect("the gate is connected");
+            match Incoming::begin(GateId(self.sender), fetch, peer) {
+                Ok(incoming) => self.incoming.push(incoming),
+                Err(_) => sink.fetched(token, false),
+            }
         }
         true
     }
 }
 
+impl Shm {
+    /// Declares the data of a message that is about to be announced, which its receiver will fetch.
+    #[inline]
+    pub fn declare_message(&mut self, buffer: &Buffer) -> Option<RegionToken> {
+        self.own.declared.declare(buffer, Access::Read, true)
+    }
+
+    /// Whether the memory of a peer can be read and written without its help, as a trial showed.
+    pub fn reaches(&self, gate: GateId) -> bool {
+        matches!(self.peers.get(gate.0 as usize), Some(Some(peer)) if peer.reachable)
+    }
+
+    /// Takes what peers have piped.
+    #[cold]
+    fn advance(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
+        let mut active = false;
+        let peers = &mut self.peers;
+        self.incoming.retain_mut(|incoming| {
+            let Some(Some(peer)) = peers.get_mut(incoming.fetch.gate.0 as usize) else {
+                sink.fetched(incoming.fetch.token, false);
+                return false;
+            };
+            let progress = incoming.advance(peer);
+            active |= progress != Progress::Still;
+            if let Progress::Ended(complete) = progress {
+                sink.fetched(incoming.fetch.token, complete);
+            }
+            !matches!(progress, Progress::Ended(_))
+        });
+        active
+    }
+}
+
 impl Regions for Shm {
     fn declare(&mut self, buffer: &Buffer, access: Access) -> Option<RegionToken> {
-        self.own.declared.declare(buffer, access)
+        self.own.declared.declare(buffer, access, false)
     }
 
     fn revoke(&mut self, region: RegionToken) -> Result<(), RegionError> {
-        let peers = &self.peers;
         let has_ended = |peer: &Peer| process::has_ended(peer.pid);
+        self.own.supply.forget(region.place as u32 as usize);
+        let peers = &self.peers;
         self.own.declared.revoke(region, || peers.iter().flatten().any(|peer| has_ended(peer)))
     }
 
@@ -302,20 +366,57 @@ mod tests {
         }
     }
 
+    /// Fetches `length` bytes of `there`, which `two` declares, and polls `two` only if it shall help.
+    fn fetch(pair: &mut (Shm, Shm), there: &Buffer, into: &Buffer, how: (Copying, bool)) -> bool {
+        let (one, two) = pair;
+        let region = two.declare_message(there).unwrap();
+        let (into, length) = (into.clone(), into.len());
+        let fetch = Fetch { gate: GateId(1), region, length, into, copying: how.0, token: 5 };
+        one.fetch(fetch);
+        let (mut sink, mut rounds) = (Record::default(), 0);
+        while sink.fetched.is_empty() {
+            one.poll(&mut sink);
+            if how.1 {
+                two.poll(&mut Record::default());
+            }
+            rounds += 1;
+            assert!(rounds < 10_000_000, "the fetch never ends");
+        }
+        two.revoke(region).unwrap();
+        sink.fetched == [(5, true)]
+    }
+
     #[test]
-    fn a_fetch_ends_in_the_next_poll() {
-        let (mut one, mut two) = pair(true);
-        let there = Buffer::of_scratch(&Arc::new(Scratch::zeroed(500)), 0, 500);
-        let into = Buffer::of_scratch(&Arc::new(Scratch::zeroed(600)), 0, 600);
-        there.write(0, &[7; 500]);
-        let region = two.declare(&there, Access::Read).unwrap();
-        let reachable = one.peers[1].as_ref().is_some_and(|peer| peer.reachable);
-        // The second wants more than there is.
-        for (token, length, arrives) in [(1, 500, reachable), (2, 501, false)] {
-            one.fetch(Fetch { gate: GateId(1), region, length, into: into.clone(), token });
-            let mut sink = Record::default();
-            assert!(one.poll(&mut sink));
-            assert_eq!(sink.fetched, [(token, arrives)]);
+    fn fetches_with_and_without_help() {
+        let mut pair = pair(true);
+        let reachable = pair.0.reaches(GateId(1));
+        for (number, length) in [1, 4096, 70_000, 5_000_000, 100_001].into_iter().enumerate() {
+            for blocks in [0, 8, 2000] {
+                let there = conformance::memory(length / 2000 * 2000 + 2000, blocks);
+                let into = Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
+                let data: Vec<u8> = (0..there.len()).map(|i| (i / 7 + number) as u8).collect();
+                there.write(0, &data);
+                for copying in [Copying::Once, Copying::Piped, Copying::PipedPastCaches] {
+                    // Short runs cannot be read.
+                    for help in [true, blocks == 8 || !reachable] {
+                        into.write(0, &vec![0; length]);
+                        assert!(fetch(&mut pair, &there, &into, (copying, help)));
+                        let mut got = vec![0; length];
+                        into.read(0, &mut got);
+                        assert!(got == data[..length], "{length} bytes, {blocks}, {copying:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_fetch_of_more_than_there_is_fails() {
+        let mut pair = pair(true);
+        let there = conformance::memory(500, 0);
+        let into = conformance::memory(501, 0);
+        for copying in [Copying::Once, Copying::Piped] {
+            assert!(!fetch(&mut pair, &there, &into, (copying, true)));
         }
     }
 

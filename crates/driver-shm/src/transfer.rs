@@ -70,6 +70,9 @@ impl Peer {
         match way {
             Way::Read => {
                 let found = entry.find(range.region, range.offset, range.length, Access::Read)?;
+                if !found.is_readable() {
+                    return Err(RegionError::NotReadable);
+                }
                 let copied = copy(way, *pid, entry, &found, runs, range);
                 entry.is_still(&found)?;
                 copied

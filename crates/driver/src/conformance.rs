@@ -10,7 +10,7 @@ use crate::{Driver, DriverError, Label, Part, Place, Sink};
 
 mod regions;
 
-pub use regions::regions;
+pub use regions::{memory, regions};
 
 /// A sink that keeps what it is given.
 #[derive(Debug, Default)]

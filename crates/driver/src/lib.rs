@@ -114,8 +114,21 @@ pub struct Fetch {
     pub length: usize,
     /// Where they go.
     pub into: Buffer,
+    /// How they shall be copied, if it can be done so.
+    pub copying: Copying,
     /// What [`Sink::fetched`] is told.
     pub token: u64,
+}
+
+/// How the data of a large message is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copying {
+    /// Once, by the system, at the receiver's order.
+    Once,
+    /// Twice, by both processes at the same time, through memory that stays in the cache they share.
+    Piped,
+    /// The same, through memory that the sender writes past its caches.
+    PipedPastCaches,
 }
 
 /// Who takes what a driver reports.

@@ -78,6 +78,8 @@ pub enum RegionError {
     },
     /// The region may only be read.
     ReadOnly,
+    /// The region can only be fetched as a whole, with its owner's help.
+    NotReadable,
     /// The memory of that process cannot be reached: says why.
     Unreachable(String),
 }
@@ -92,6 +94,9 @@ impl fmt::Display for RegionError {
                 write!(f, "byte {end} was asked for of a region of {length} bytes")
             }
             Self::ReadOnly => f.write_str("the region was declared for reading only"),
+            Self::NotReadable => {
+                f.write_str("the region's runs are too short to be read one by one")
+            }
             Self::Unreachable(why) => {
                 write!(f, "the memory of that process cannot be reached: {why}")
             }

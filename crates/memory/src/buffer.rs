@@ -294,6 +294,15 @@ impl Buffer {
         }
     }
 
+    /// The same, writing `out` past the caches if the data lies in one run: the bytes are for another
+    /// core, and shall not have to be taken out of this one's cache.
+    pub fn read_past_caches(&self, offset: usize, out: &mut [u8]) {
+        match self.shape() {
+            None => self.memory.read_past_caches(offset as isize, out),
+            Some(_) => self.read(offset, out),
+        }
+    }
+
     /// Writes `data` to the packed bytes `offset .. offset + data.len()`.
     #[inline]
     pub fn write(&self, offset: usize, data: &[u8]) {

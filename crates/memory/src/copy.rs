@@ -117,6 +117,13 @@ impl Memory {
         unsafe { copy_run(from, out.as_mut_ptr(), out.len()) }
     }
 
+    /// The same, writing `out` past the caches where the processor can.
+    pub fn read_past_caches(&self, displacement: isize, out: &mut [u8]) {
+        let from = self.checked(displacement, out.len());
+        // SAFETY: as in `read`.
+        unsafe { copy_past_caches(from, out.as_mut_ptr(), out.len()) }
+    }
+
     /// Copies `data` to `displacement`.
     #[inline]
     pub fn write(&self, displacement: isize, data: &[u8]) {
@@ -387,6 +394,48 @@ unsafe fn copy_run(from: *const u8, to: *mut u8, length: usize) {
         // SAFETY: passed on to the caller.
         _ => unsafe { ptr::copy_nonoverlapping(from, to, length) },
     }
+}
+
+/// Copies `length` bytes without keeping the destination in this core's caches.
+///
+/// # Safety
+/// As for `ptr::copy_nonoverlapping`.
+#[cfg(target_arch = "x86_64")]
+unsafe fn copy_past_caches(from: *const u8, to: *mut u8, length: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    const LINE: usize = 64;
+    let aligned = to.align_offset(LINE).min(length);
+    let lines = (length - aligned) / LINE;
+    let end = aligned + lines * LINE;
+    // SAFETY:
+    // - All accesses are inside the `length` bytes on both sides, which the caller vouches for; the
+    //   loads are unaligned ones, the stores begin at a multiple of 64 from the first aligned byte.
+    // - SSE2, to which the instructions belong, is part of every x86-64 processor.
+    // - The fence orders the stores before all later ones, as ordinary stores would be.
+    unsafe {
+        ptr::copy_nonoverlapping(from, to, aligned);
+        for line in 0..lines {
+            let at = aligned + line * LINE;
+            let source = from.add(at).cast::<__m128i>();
+            let words = [0, 1, 2, 3].map(|word| _mm_loadu_si128(source.add(word)));
+            let target = to.add(at).cast::<__m128i>();
+            for (word, value) in words.into_iter().enumerate() {
+                _mm_stream_si128(target.add(word), value);
+            }
+        }
+        _mm_sfence();
+        ptr::copy_nonoverlapping(from.add(end), to.add(end), length - end);
+    }
+}
+
+/// The same where it is not known how to pass by the caches.
+///
+/// # Safety
+/// As for `ptr::copy_nonoverlapping`.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn copy_past_caches(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: passed on to the caller.
+    unsafe { ptr::copy_nonoverlapping(from, to, length) }
 }
 
 #[cold]

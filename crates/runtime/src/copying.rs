@@ -1,11 +1,12 @@
-//! How large messages inside a machine are copied: once, by the receiver, out of the sender's
-//! memory (fetch), or twice, in a pipeline through the ring (stream).
+//! How large messages inside a machine are copied: once, by the system at the receiver's order, or twice,
+//! by both processes at the same time, through a pipe, which the sender fills through its caches or past
+//! them, or through the ring.
 //!
-//! Neither is always faster. Two near cores that copy at once, through a ring that stays in their
-//! caches, beat one copy by the kernel two to three times; between far cores, or when the sender
-//! computes meanwhile, the kernel wins by as much; and in a virtual machine cores move. So both are
-//! timed on the messages themselves, and the one that was faster for that size is taken, with a
-//! trial of the other now and then.
+//! None is always the fastest. The ring has the shortest beginning. Two near cores that copy at once, through a pipe that stays in the cache
+//! they share, beat one copy by the system two to three times; between far cores it is the other way
+//! round unless the sender writes past its caches; when the sender computes meanwhile, only the system
+//! copies; and in a virtual machine cores move. So all are timed on the messages themselves, and the one
+//! that was the fastest for that size is taken, with a trial of another now and then.
 
 use std::time::Instant;
 
@@ -13,12 +14,19 @@ use engine::RequestId;
 
 /// How a message is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mechanism {
-    /// By the receiver, with one copy.
-    Fetch,
-    /// By both, through the ring.
-    Stream,
+pub(crate) enum Way {
+    /// Once, at the receiver's order.
+    Once,
+    /// Through the pipe.
+    Pipe,
+    /// Through the pipe, past the sender's caches.
+    PipePastCaches,
+    /// In packets, through the ring.
+    Ring,
 }
+
+/// The ways to copy, by their number.
+const WAYS: [Way; 4] = [Way::Once, Way::Pipe, Way::PipePastCaches, Way::Ring];
 
 /// What was measured so far.
 #[derive(Debug, Default)]
@@ -30,12 +38,12 @@ pub(crate) struct Choice {
 /// Messages of similar length.
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
-    fetch: Estimate,
-    stream: Estimate,
+    /// By way.
+    estimates: [Estimate; WAYS.len()],
     transfers: u32,
 }
 
-/// The cost of a mechanism: picoseconds per byte.
+/// The cost of a way: picoseconds per byte.
 #[derive(Clone, Copy, Debug, Default)]
 struct Estimate {
     cost: Option<u64>,
@@ -45,7 +53,7 @@ struct Estimate {
 #[derive(Clone, Copy, Debug)]
 struct Underway {
     request: RequestId,
-    mechanism: Mechanism,
+    way: Way,
     length: u64,
     since: Instant,
 }
@@ -53,20 +61,20 @@ struct Underway {
 /// One class per power of two; the last also takes what is longer.
 const CLASSES: usize = 32;
 
-/// One in this many transfers tries the mechanism that seemed slower.
-const TRIAL_PERIOD: u32 = 64;
+/// After so many transfers a way that seemed slower is tried.
+const TRIAL_PERIOD: u32 = 96;
 
-/// Each mechanism is tried this often first.
+/// Each way is tried this often first.
 const TRIALS_FIRST: u32 = 4;
 
 impl Choice {
     /// Chooses for a message of `length` bytes and starts the watch.
-    pub(crate) fn begin(&mut self, request: RequestId, length: u64, now: Instant) -> Mechanism {
+    pub(crate) fn begin(&mut self, request: RequestId, length: u64, now: Instant) -> Way {
         let class = &mut self.classes[class_of(length)];
-        let mechanism = class.choose();
+        let way = class.choose();
         class.transfers = class.transfers.wrapping_add(1);
-        self.underway.push(Underway { request, mechanism, length, since: now });
-        mechanism
+        self.underway.push(Underway { request, way, length, since: now });
+        way
     }
 
     /// Whether anything is being timed.
@@ -76,11 +84,11 @@ impl Choice {
     }
 
     /// Takes the time of the transfers that are complete; `changed` hears for which length in bytes
-    /// another mechanism is the faster one now.
+    /// another way is the fastest now.
     pub(crate) fn note_complete(
         &mut self,
         is_complete: impl Fn(RequestId) -> bool,
-        mut changed: impl FnMut(u64, Mechanism),
+        mut changed: impl FnMut(u64, Way),
     ) {
         let mut now = None;
         self.underway.retain(|transfer| {
@@ -89,10 +97,11 @@ impl Choice {
                 let now = *now.get_or_insert_with(Instant::now);
                 let elapsed_ns = now.duration_since(transfer.since).as_nanos() as u64;
                 let class = &mut self.classes[class_of(transfer.length)];
-                let before = class.faster();
-                class.of(transfer.mechanism).learn(elapsed_ns * 1000 / transfer.length.max(1));
-                if class.faster() != before {
-                    changed(transfer.length, class.faster());
+                let before = class.fastest();
+                class.estimates[transfer.way as usize]
+                    .learn(elapsed_ns * 1000 / transfer.length.max(1));
+                if class.fastest() != before {
+                    changed(transfer.length, class.fastest());
                 }
             }
             !complete
@@ -101,30 +110,24 @@ impl Choice {
 }
 
 impl Class {
-    fn choose(&self) -> Mechanism {
-        if self.transfers < 2 * TRIALS_FIRST {
-            let fetch = self.transfers.is_multiple_of(2);
-            return if fetch { Mechanism::Fetch } else { Mechanism::Stream };
+    fn choose(&self) -> Way {
+        let (turn, ways) = (self.transfers as usize, WAYS.len());
+        if turn < ways * TRIALS_FIRST as usize {
+            return WAYS[turn / TRIALS_FIRST as usize];
         }
-        let fetch_wins = self.faster() == Mechanism::Fetch;
-        let trial = self.transfers.is_multiple_of(TRIAL_PERIOD);
-        if fetch_wins != trial { Mechanism::Fetch } else { Mechanism::Stream }
+        let fastest = self.fastest();
+        if !self.transfers.is_multiple_of(TRIAL_PERIOD) {
+            return fastest;
+        }
+        // The others in turn.
+        let other = 1 + turn / TRIAL_PERIOD as usize % (ways - 1);
+        WAYS[(fastest as usize + other) % ways]
     }
 
-    /// What seems to be the faster mechanism by now.
-    fn faster(&self) -> Mechanism {
-        let fetch_wins = match (self.fetch.cost, self.stream.cost) {
-            (Some(fetch), Some(stream)) => fetch <= stream,
-            (fetch, _) => fetch.is_some(),
-        };
-        if fetch_wins { Mechanism::Fetch } else { Mechanism::Stream }
-    }
-
-    fn of(&mut self, mechanism: Mechanism) -> &mut Estimate {
-        match mechanism {
-            Mechanism::Fetch => &mut self.fetch,
-            Mechanism::Stream => &mut self.stream,
-        }
+    /// What seems to be the fastest way by now.
+    fn fastest(&self) -> Way {
+        let known = |way: &Way| self.estimates[*way as usize].cost.unwrap_or(u64::MAX);
+        WAYS.into_iter().min_by_key(known).unwrap_or(Way::Once)
     }
 }
 
@@ -149,30 +152,31 @@ mod tests {
 
     use std::time::Duration;
 
-    /// Runs transfers whose cost per byte is told by `cost`, and counts how many were fetched.
-    fn fetched(choice: &mut Choice, transfers: u32, cost: impl Fn(Mechanism) -> u64) -> u32 {
-        let mut fetched = 0;
+    /// Runs transfers whose cost per byte is told by `cost`, and counts how many went each way.
+    fn run(choice: &mut Choice, transfers: u32, cost: [u64; 4]) -> [u32; 4] {
+        let mut ways = [0; 4];
         for number in 0..transfers {
             let request = RequestId::from_u64(u64::from(number));
             let length = 1 << 20;
             // The watch was started as long ago as the transfer takes.
-            let mechanism = choice.begin(request, length, Instant::now());
-            let took = Duration::from_nanos(cost(mechanism) * length / 1000);
+            let way = choice.begin(request, length, Instant::now());
+            let took = Duration::from_nanos(cost[way as usize] * length / 1000);
             choice.underway[0].since = Instant::now() - took;
             choice.note_complete(|_| true, |_, _| ());
             assert!(!choice.is_timing());
-            fetched += u32::from(mechanism == Mechanism::Fetch);
+            ways[way as usize] += 1;
         }
-        fetched
+        ways
     }
 
     #[test]
-    fn takes_the_faster_and_follows_a_change() {
+    fn takes_the_fastest_and_follows_a_change() {
         let mut choice = Choice::default();
-        let fetch_is_fast = |mechanism| if mechanism == Mechanism::Fetch { 50 } else { 100 };
-        let stream_is_fast = |mechanism| if mechanism == Mechanism::Fetch { 100 } else { 50 };
-        assert!(fetched(&mut choice, 1000, fetch_is_fast) > 950);
-        assert!(fetched(&mut choice, 1000, stream_is_fast) < 100);
-        assert!(fetched(&mut choice, 1000, fetch_is_fast) > 900);
+        assert!(run(&mut choice, 1000, [50, 100, 100, 100])[0] > 950);
+        assert!(run(&mut choice, 2000, [100, 50, 100, 100])[1] > 1200);
+        assert!(run(&mut choice, 2000, [100, 100, 50, 100])[2] > 1200);
+        assert!(run(&mut choice, 2000, [50, 100, 100, 100])[0] > 1200);
+        let ways = run(&mut choice, 2560, [50, 100, 100, 100]);
+        assert!(ways.iter().all(|way| *way >= 8), "none is forgotten: {ways:?}");
     }
 }

@@ -5,6 +5,7 @@ pub mod journal;
 pub mod performance;
 pub mod tally;
 
+use crate::copying::Way;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,11 +28,15 @@ pub struct Instruments {
 /// What the runtime counts.
 #[derive(Debug, Default)]
 pub struct RuntimeCounters {
-    /// Announced messages that were to be fetched.
-    pub fetch_chosen: Counter,
-    /// Announced messages that could be fetched and were to be streamed.
-    pub stream_chosen: Counter,
-    /// How often the other way of copying became the faster one for messages of some length.
+    /// Announced messages that were to be copied once.
+    pub once_chosen: Counter,
+    /// Announced messages that were to be piped.
+    pub pipe_chosen: Counter,
+    /// Announced messages that were to be piped past the caches.
+    pub past_caches_chosen: Counter,
+    /// Announced messages that were to go through the ring.
+    pub ring_chosen: Counter,
+    /// How often another way of copying became the faster one for messages of some length.
     pub copying_changes: Counter,
     /// Peers that were connected.
     pub peers: Counter,
@@ -42,6 +47,17 @@ pub struct RuntimeCounters {
 }
 
 impl RuntimeCounters {
+    /// Notes how a message is to be copied.
+    pub(crate) fn count_chosen(&self, way: Way) {
+        let counter = match way {
+            Way::Once => &self.once_chosen,
+            Way::Pipe => &self.pipe_chosen,
+            Way::PipePastCaches => &self.past_caches_chosen,
+            Way::Ring => &self.ring_chosen,
+        };
+        counter.add(1);
+    }
+
     /// Notes that the process has slept.
     pub fn note_sleep(&self, duration: Duration) {
         self.sleeps.add(1);

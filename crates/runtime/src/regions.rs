@@ -11,7 +11,7 @@ impl Runtime {
     /// it if it is not connected. Where not, messages must do.
     pub fn reaches_regions_of(&mut self, gate: GateId) -> bool {
         self.connect(gate);
-        gate != self.own() && self.engine().fetches_from(gate)
+        self.shm().reaches(gate)
     }
 
     /// Lets peers use `buffer` until the region is revoked; `None`: there are too many regions already.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{ContextId, GateId, RailId, RailProfile};
-use driver::{Access, Doorbell, Driver, DriverError, Part, Regions, Sink};
+use driver::{Copying, Doorbell, Driver, DriverError, Part, Regions, Sink};
 use driver_shm::{Bell, Shm};
 use engine::strategy::{self, Strategy};
 use engine::{
@@ -14,7 +14,7 @@ use engine::{
 use memory::Buffer;
 
 use crate::configuration::Configuration;
-use crate::copying::{Choice, Mechanism};
+use crate::copying::{Choice, Way};
 use crate::gathering::{Advice, Gathering};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{Kind, number_of};
@@ -82,14 +82,6 @@ impl Runtime {
         runtime
     }
 
-    pub(crate) fn own(&self) -> GateId {
-        self.own
-    }
-
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
     pub(crate) fn shm(&mut self) -> &mut Shm {
         &mut self.rails.shm
     }
@@ -152,7 +144,7 @@ impl Runtime {
         }
         let request = self.engine.send(send);
         if let Some(buffer) = self.engine.wants_region(request)
-            && let Some(region) = self.rails.shm.declare(buffer, Access::Read)
+            && let Some(region) = self.rails.shm.declare_message(buffer)
         {
             self.engine.expose(request, region);
         }
@@ -302,17 +294,19 @@ impl Runtime {
         }
         while let Some(fetch) = self.engine.next_fetch() {
             let engine::Fetch { gate, region, length, into, request } = fetch;
-            match self.copying.begin(request, length, Instant::now()) {
-                Mechanism::Fetch => {
-                    self.instruments.runtime.fetch_chosen.add(1);
-                    let (length, token) = (length as usize, request.to_u64());
-                    self.rails.shm.fetch(driver::Fetch { gate, region, length, into, token });
-                }
-                Mechanism::Stream => {
-                    self.instruments.runtime.stream_chosen.add(1);
+            let way = self.copying.begin(request, length, Instant::now());
+            self.instruments.runtime.count_chosen(way);
+            let copying = match way {
+                Way::Once => Copying::Once,
+                Way::Pipe => Copying::Piped,
+                Way::PipePastCaches => Copying::PipedPastCaches,
+                Way::Ring => {
                     self.engine.decline_fetch(request);
+                    continue;
                 }
-            }
+            };
+            let (length, token) = (length as usize, request.to_u64());
+            self.rails.shm.fetch(driver::Fetch { gate, region, length, into, copying, token });
         }
         self.flush()
     }
@@ -440,7 +434,7 @@ impl Runtime {
             |request| engine.is_complete(request),
             |bytes, faster| {
                 instruments.runtime.copying_changes.add(1);
-                let way = i64::from(faster == Mechanism::Stream);
+                let way = faster as i64;
                 instruments.journal.note(Kind::CopyingChanged, &[bytes as i64, way]);
             },
         );
@@ -502,7 +496,7 @@ impl Runtime {
         }
         self.connect(gate);
         match self.engine.rails_of(gate) {
-            [SHM] if self.engine.fetches_from(gate) => "shm+single-copy".into(),
+            [SHM] if self.rails.shm.reaches(gate) => "shm+single-copy".into(),
             rails => {
                 let names = rails.iter().map(|&rail| self.engine.profile(rail).name.as_str());
                 names.collect::<Vec<_>>().join("+")

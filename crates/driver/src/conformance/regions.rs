@@ -67,7 +67,10 @@ impl Layout for Blocks {
 }
 
 /// Memory of `length` bytes: in a row if `block` is 0, otherwise in blocks of so many bytes.
-fn memory(length: usize, block: usize) -> Buffer {
+///
+/// # Panics
+/// If these are not whole blocks.
+pub fn memory(length: usize, block: usize) -> Buffer {
     if block == 0 {
         return Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
     }

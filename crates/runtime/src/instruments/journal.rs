@@ -61,8 +61,8 @@ pub const EVENTS: &[EventType] = &[
         name: "copying_changed",
         category: Category::Copying,
         audience: Audience::Tuner,
-        help: "for messages of about this many bytes the other way of copying is faster now: 0 for \
-               fetching, 1 for streaming",
+        help: "for messages of about this many bytes another way of copying is the fastest now: 0 for \
+               one copy, 1 for the pipe, 2 for the pipe past the caches, 3 for the ring",
         elements: &["bytes", "way"],
     },
     EventType {

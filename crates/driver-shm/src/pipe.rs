@@ -1,0 +1,162 @@
+//! The pipe: how the data of announced messages is copied by both processes at the same time.
+//!
+//! The receiver asks for it, with a wish beside the region's entry in the sender's segment and a call
+//! that the sender sees at its next poll. The sender then copies the data, piece by piece, into its
+//! pool, and tells which pieces are filled; the receiver copies them to where they belong, and tells
+//! how many it has taken. It may stop at any time, for example to read the rest itself because the
+//! sender computes.
+//!
+//! The pool is larger than a core's own cache, and its pieces are used in turn. A line is then
+//! written again only after both cores have dropped it: it comes out of the cache that they share, which
+//! is three times as fast as taking it away from the other core's own.
+
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+/// Pieces of the pool.
+pub(crate) const PIECES: usize = 128;
+
+/// The longest piece in bytes.
+pub(crate) const PIECE_BYTES: usize = 16 << 10;
+
+/// The shortest piece that is worth it, in bytes.
+const PIECE_BYTES_MIN: usize = 8 << 10;
+
+/// Pieces that may be filled and not taken of one region.
+pub(crate) const FILLED_MAX: u32 = 24;
+
+/// Calls that may wait for the owner.
+pub(crate) const CALLS: usize = 1024;
+
+/// How many bytes the piece that begins at `offset` of `whole` bytes has. The pieces of a short message
+/// are shorter, so that both still copy at the same time.
+pub(crate) fn piece_bytes(offset: usize, whole: usize) -> usize {
+    let piece = (whole / 4 / 64 * 64).clamp(PIECE_BYTES_MIN, PIECE_BYTES);
+    piece.min(whole - offset)
+}
+
+/// What the two tell each other about a region that is piped. All zero in a new segment. Each word
+/// says in its upper half which generation of the region is meant.
+#[repr(C, align(64))]
+pub(crate) struct Exchange {
+    /// Written by the receiver: how it wants the data, see [`Wish`].
+    wish: AtomicU64,
+    /// Written by the receiver: how many pieces it has taken.
+    taken: AtomicU64,
+    _keep_apart: [u64; 6],
+    /// Written by the sender: how many pieces are filled.
+    filled: AtomicU64,
+    /// Written by the sender: which pieces of the pool, in turn.
+    places: [AtomicU16; FILLED_MAX as usize],
+}
+
+const _: () = assert!(size_of::<Exchange>() == 128);
+
+/// What a receiver asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    /// The receiver.
+    pub gate: u32,
+    /// Whether the pieces shall be written past the caches.
+    pub past_caches: bool,
+}
+
+/// No piece is wanted any more.
+pub(crate) const ENOUGH: u32 = u32::MAX;
+
+impl Exchange {
+    pub(crate) fn ask(&self, generation: u32, wish: Wish) {
+        let word = u64::from(wish.past_caches) << 31 | u64::from(wish.gate);
+        self.taken.store(tagged(generation, 0), Ordering::Relaxed);
+        self.wish.store(u64::from(generation) << 32 | word, Ordering::Release);
+    }
+
+    /// What the receiver asked for, if it did.
+    pub(crate) fn wish(&self, generation: u32) -> Option<Wish> {
+        let word = self.wish.load(Ordering::Acquire);
+        let asked = (word >> 32) as u32 == generation;
+        asked.then_some(Wish { gate: word as u32 & 0xff_ffff, past_caches: word >> 31 & 1 == 1 })
+    }
+
+    pub(crate) fn set_taken(&self, generation: u32, count: u32) {
+        self.taken.store(tagged(generation, count), Ordering::Release);
+    }
+
+    pub(crate) fn taken(&self, generation: u32) -> u32 {
+        of(generation, self.taken.load(Ordering::Acquire))
+    }
+
+    /// Publishes that the piece `place` is filled, after `count` others.
+    pub(crate) fn set_filled(&self, generation: u32, count: u32, place: usize) {
+        self.places[(count % FILLED_MAX) as usize].store(place as u16, Ordering::Relaxed);
+        self.filled.store(tagged(generation, count + 1), Ordering::Release);
+    }
+
+    pub(crate) fn filled(&self, generation: u32) -> u32 {
+        of(generation, self.filled.load(Ordering::Acquire))
+    }
+
+    /// Where the piece after `count` others is, if that is told truly.
+    pub(crate) fn place(&self, count: u32) -> Option<usize> {
+        let place = self.places[(count % FILLED_MAX) as usize].load(Ordering::Relaxed);
+        Some(usize::from(place)).filter(|place| *place < PIECES)
+    }
+}
+
+fn tagged(generation: u32, count: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(count)
+}
+
+/// The count in a word, if it is of that generation.
+fn of(generation: u32, word: u64) -> u32 {
+    if (word >> 32) as u32 == generation { word as u32 } else { 0 }
+}
+
+/// Slots of regions whose owner is wanted. All zero in a new segment.
+#[repr(C, align(64))]
+pub(crate) struct Calls {
+    tail: AtomicU32,
+    _keep_apart: [u32; 15],
+    /// A slot's number and one; 0: none.
+    slots: [AtomicU32; CALLS],
+}
+
+impl Calls {
+    /// Calls the owner because of a slot.
+    pub(crate) fn call(&self, slot: u32) {
+        let turn = self.tail.fetch_add(1, Ordering::Relaxed) as usize;
+        self.slots[turn % CALLS].store(slot + 1, Ordering::Release);
+    }
+
+    /// Whether the call with this number came.
+    #[inline]
+    pub(crate) fn has(&self, number: u32) -> bool {
+        self.slots[number as usize % CALLS].load(Ordering::Relaxed) != 0
+    }
+
+    /// The owner's: the slot of the call with this number, if it came.
+    #[inline]
+    pub(crate) fn take(&self, number: u32) -> Option<u32> {
+        let call = &self.slots[number as usize % CALLS];
+        let slot = call.load(Ordering::Acquire).checked_sub(1)?;
+        call.store(0, Ordering::Relaxed);
+        Some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_make_the_whole() {
+        for whole in [1, 63, 4096, 10_000, 65_536, 1_000_003] {
+            let mut offset = 0;
+            while offset < whole {
+                let piece = piece_bytes(offset, whole);
+                assert!((1..=PIECE_BYTES).contains(&piece), "{piece} at {offset} of {whole}");
+                offset += piece;
+            }
+            assert_eq!(offset, whole);
+        }
+    }
+}

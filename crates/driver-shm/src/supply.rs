@@ -1,0 +1,197 @@
+//! The sender's side of the pipe.
+
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use memory::Buffer;
+
+use crate::pipe::{FILLED_MAX, PIECES, piece_bytes};
+use crate::regions::Declared;
+use crate::segment::{Peer, Segment};
+
+/// Pieces filled in one poll for one region, so that others get their turn.
+const PIECES_PER_POLL: usize = 16;
+
+/// Pieces looked at for one that is free.
+const LOOKS: usize = 16;
+
+/// What is being piped from here.
+pub(crate) struct Supply {
+    segment: Arc<Segment>,
+    /// How many calls were taken.
+    calls: u32,
+    errands: Vec<Errand>,
+    /// Who a piece of the pool was filled for last.
+    users: [User; PIECES],
+    /// The piece that is used next.
+    next: usize,
+    /// Whether the pool was used.
+    populated: bool,
+}
+
+/// A region whose data a peer wants.
+struct Errand {
+    slot: usize,
+    generation: u32,
+    gate: u32,
+    buffer: Buffer,
+    /// Pieces, and bytes, that are filled.
+    filled: u32,
+    offset: usize,
+    /// Pieces that were taken, when that was looked at last.
+    taken: u32,
+    past_caches: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct User {
+    slot: usize,
+    /// 0: nobody.
+    generation: u32,
+    /// How many pieces came before for the same region.
+    before: u32,
+}
+
+impl Supply {
+    pub(crate) fn new(segment: Arc<Segment>) -> Self {
+        let users = [User::default(); PIECES];
+        Self { segment, calls: 0, errands: Vec::new(), users, next: 0, populated: false }
+    }
+
+    /// Whether there is something to do for others.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.errands.is_empty() || self.segment.calls().has(self.calls)
+    }
+
+    /// Forgets what is asked for in a slot whose region is revoked.
+    pub(crate) fn forget(&mut self, slot: usize) {
+        self.errands.retain(|errand| errand.slot != slot);
+    }
+
+    /// Takes calls, and copies what there is room for; returns whether anything was done.
+    pub(crate) fn serve(&mut self, declared: &Declared, peers: &[Option<Box<Peer>>]) -> bool {
+        let mut active = false;
+        while let Some(slot) = self.segment.calls().take(self.calls) {
+            self.calls = self.calls.wrapping_add(1);
+            self.answer(slot as usize, declared, peers);
+            active = true;
+        }
+        let mut index = 0;
+        while index < self.errands.len() {
+            let (filled, over) = self.fill(index, declared);
+            if filled {
+                active = true;
+                if let Some(Some(peer)) = peers.get(self.errands[index].gate as usize) {
+                    peer.ring();
+                }
+            }
+            if over {
+                self.errands.swap_remove(index);
+            } else {
+                index += 1;
+            }
+        }
+        active
+    }
+
+    /// Somebody wants the region in this slot; who errs, or lies, is not heard.
+    fn answer(&mut self, slot: usize, declared: &Declared, peers: &[Option<Box<Peer>>]) {
+        let Some((generation, buffer)) = declared.region(slot) else { return };
+        let Some(wish) = self.segment.region(slot).exchange.wish(generation) else { return };
+        if peers.get(wish.gate as usize).is_none_or(Option::is_none) {
+            return;
+        }
+        if !self.populated {
+            self.populated = true;
+            self.segment.populate_pool();
+        }
+        self.forget(slot);
+        let (gate, past_caches, buffer) = (wish.gate, wish.past_caches, buffer.clone());
+        let (filled, offset, taken) = (0, 0, 0);
+        self.errands.push(Errand {
+            slot,
+            generation,
+            gate,
+            buffer,
+            filled,
+            offset,
+            taken,
+            past_caches,
+        });
+    }
+
+    /// Fills pieces for an errand: whether any, and whether it is over.
+    fn fill(&mut self, index: usize, declared: &Declared) -> (bool, bool) {
+        let mut any = false;
+        for _ in 0..PIECES_PER_POLL {
+            let errand = &mut self.errands[index];
+            let exchange = &self.segment.region(errand.slot).exchange;
+            let whole = errand.buffer.len();
+            if errand.offset == whole {
+                return (any, true);
+            }
+            if errand.filled - errand.taken >= FILLED_MAX {
+                let taken = exchange.taken(errand.generation);
+                if taken > errand.filled {
+                    // Enough.
+                    return (any, true);
+                }
+                errand.taken = taken;
+                if errand.filled - taken >= FILLED_MAX {
+                    return (any, false);
+                }
+            }
+            let Some(place) = free_piece(&self.segment, &self.users, &mut self.next, declared)
+            else {
+                return (any, false);
+            };
+            let Errand { slot, generation, filled, offset, past_caches, .. } = *errand;
+            let length = piece_bytes(offset, whole);
+            self.segment.fill_piece(place, length, |piece| {
+                if past_caches {
+                    errand.buffer.read_past_caches(offset, piece);
+                } else {
+                    errand.buffer.read(offset, piece);
+                }
+            });
+            exchange.set_filled(generation, filled, place);
+            self.users[place] = User { slot, generation, before: filled };
+            errand.filled += 1;
+            errand.offset += length;
+            any = true;
+        }
+        (any, self.errands[index].offset == self.errands[index].buffer.len())
+    }
+}
+
+/// The next piece that nobody needs any more.
+fn free_piece(
+    segment: &Segment,
+    users: &[User; PIECES],
+    next: &mut usize,
+    declared: &Declared,
+) -> Option<usize> {
+    for _ in 0..LOOKS {
+        let place = *next;
+        *next = (place + 1) % PIECES;
+        let User { slot, generation, before } = users[place];
+        let needed = declared.region(slot).is_some_and(|region| region.0 == generation)
+            && segment.region(slot).exchange.taken(generation) <= before;
+        if !needed {
+            return Some(place);
+        }
+    }
+    None
+}
+
+impl Peer {
+    /// Wakes the process if it may be asleep; called after something was published for it.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        if self.fence_required {
+            fence(Ordering::SeqCst);
+        }
+        self.segment.ring_if_armed();
+    }
+}
