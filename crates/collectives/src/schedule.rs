@@ -22,7 +22,6 @@ pub struct Schedule {
     scratch_blocks: usize,
     slot_blocks: usize,
     uses_board: bool,
-    last_stage: u16,
     counts_bytes: bool,
     is_small: bool,
 }
@@ -192,12 +191,6 @@ impl Schedule {
         self.counts_bytes
     }
 
-    /// Whether all that a slot holds is written before its flag is raised for the first time.
-    #[inline]
-    pub fn shows_once(&self) -> bool {
-        self.last_stage <= 1
-    }
-
     /// Whether it was made for the small slots of the board.
     #[inline]
     pub fn is_small(&self) -> bool {
@@ -220,13 +213,11 @@ impl Schedule {
 
     pub(crate) fn raise(&mut self, stage: u16) {
         self.uses_board = true;
-        self.last_stage = self.last_stage.max(stage);
         self.transfers.push(Transfer::Raise { stage });
     }
 
     pub(crate) fn wait(&mut self, peer: u32, stage: u16, count: Option<usize>) {
         self.uses_board = true;
-        self.last_stage = self.last_stage.max(stage);
         self.transfers.push(Transfer::Await { peer, stage, count });
     }
 

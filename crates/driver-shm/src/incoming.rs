@@ -40,15 +40,15 @@ impl Incoming {
     pub(crate) fn begin(own: GateId, fetch: Fetch, peer: &mut Peer) -> Result<Self, RegionError> {
         if !peer.populated {
             peer.populated = true;
-            peer.segment.populate_pool();
+            peer.bell.segment.populate_pool();
         }
         let slot = fetch.region.place as u32;
-        let entry = peer.segment.find_region(slot as usize).ok_or(RegionError::Unknown)?;
+        let entry = peer.bell.segment.find_region(slot as usize).ok_or(RegionError::Unknown)?;
         let found = entry.find(fetch.region, 0, fetch.length, Access::Read)?;
         let past_caches = fetch.copying == Copying::PipedPastCaches;
         entry.exchange.ask(found.generation(), Wish { gate: own.0, past_caches });
-        peer.segment.calls().call(slot);
-        peer.ring();
+        peer.bell.segment.calls().call(slot);
+        peer.bell.ring();
         Ok(Self { fetch, found, taken: 0, done: 0, looks: 0, since: None })
     }
 
@@ -56,7 +56,7 @@ impl Incoming {
     pub(crate) fn advance(&mut self, peer: &mut Peer) -> Progress {
         let Self { fetch, found, taken, done, .. } = self;
         let slot = fetch.region.place as u32 as usize;
-        let exchange = &peer.segment.region(slot).exchange;
+        let exchange = &peer.bell.segment.region(slot).exchange;
         let generation = found.generation();
         let filled = exchange.filled(generation);
         if filled == *taken {
@@ -68,14 +68,14 @@ impl Incoming {
         while *taken < filled && *done < fetch.length {
             let Some(place) = exchange.place(*taken) else { return self.read_rest(peer) };
             let length = piece_bytes(*done, found.length).min(fetch.length - *done);
-            peer.segment.with_piece(place, length, |piece| fetch.into.write(*done, piece));
+            peer.bell.segment.with_piece(place, length, |piece| fetch.into.write(*done, piece));
             *done += length;
             *taken += 1;
             exchange.set_taken(generation, *taken);
         }
         (self.looks, self.since) = (0, None);
         if *done < fetch.length {
-            peer.ring();
+            peer.bell.ring();
             return Progress::Moved;
         }
         if *done < found.length {
@@ -103,7 +103,7 @@ impl Incoming {
     fn read_rest(&mut self, peer: &mut Peer) -> Progress {
         let Self { fetch, found, done, .. } = self;
         let slot = fetch.region.place as u32 as usize;
-        peer.segment.region(slot).exchange.set_taken(found.generation(), ENOUGH);
+        peer.bell.segment.region(slot).exchange.set_taken(found.generation(), ENOUGH);
         let (offset, length) = (*done, fetch.length - *done);
         let range = Range { region: fetch.region, offset, length, buffer: &fetch.into, at: offset };
         Progress::Ended(peer.transfer(Way::Read, &range).is_ok())

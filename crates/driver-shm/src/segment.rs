@@ -376,8 +376,8 @@ impl Doorbell for DescriptorBell {
 /// The bell of a peer, to be rung by who has published something for it elsewhere than in its ring.
 #[derive(Clone)]
 pub struct Bell {
-    segment: Arc<Segment>,
-    fence_required: bool,
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) fence_required: bool,
 }
 
 impl Bell {
@@ -399,7 +399,7 @@ impl fmt::Debug for Bell {
 
 /// A peer's segment.
 pub(crate) struct Peer {
-    pub segment: Arc<Segment>,
+    pub bell: Bell,
     sender: u32,
     ring: Producer,
     /// How many packets went through the ring; no more are counted once it was time for a lane.
@@ -408,7 +408,6 @@ pub(crate) struct Peer {
     claimed: Option<lane::Producer>,
     lane: Option<lane::Producer>,
     pub pid: i32,
-    pub fence_required: bool,
     /// Whether its memory can be read and written.
     pub reachable: bool,
     /// Whether its pool was used.
@@ -447,12 +446,12 @@ impl Peer {
     /// comes there; if the ring has no room for it, that is for next time.
     fn go_over_to_lane(&mut self) {
         if self.claimed.is_none() {
-            self.claimed = self.segment.claim_lane(self.sender).map(|number| {
+            self.claimed = self.bell.segment.claim_lane(self.sender).map(|number| {
                 // SAFETY:
                 // - The lane's memory lies inside the mapping, which lives in the same value.
                 // - It was nobody's before, and is now this sender's for good.
                 unsafe {
-                    let memory = self.segment.lane_memory(number);
+                    let memory = self.bell.segment.lane_memory(number);
                     lane::Producer::new(memory, LANE_LINES, self.sender)
                 }
             });
@@ -490,22 +489,16 @@ impl Peer {
         let ring = unsafe { Producer::new(segment.ring_memory(), LINES, sender) };
         let (packets, claimed, lane) = Default::default();
         Ok(Self {
-            segment,
+            bell: Bell { segment, fence_required },
             sender,
             ring,
             packets,
             claimed,
             lane,
             pid: card.pid,
-            fence_required,
             reachable,
             populated: false,
             runs: None,
         })
-    }
-
-    /// The bell of this peer.
-    pub(crate) fn bell(&self) -> Bell {
-        Bell { segment: Arc::clone(&self.segment), fence_required: self.fence_required }
     }
 }

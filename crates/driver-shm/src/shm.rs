@@ -111,7 +111,7 @@ impl Driver for Shm {
         let text = (self.lookup)(gate)?;
         let card: Card = text.parse().map_err(|message| DriverError { message })?;
         let mut peer = Peer::open(&card, self.sender, self.options.single_copy)?;
-        peer.fence_required |= self.own.fence_required();
+        peer.bell.fence_required |= self.own.fence_required();
         let index = gate.0 as usize;
         if self.peers.len() <= index {
             self.peers.resize_with(index + 1, || None);
@@ -166,7 +166,7 @@ impl Shm {
         if !peer.push(length, fill) {
             return false;
         }
-        peer.ring();
+        peer.bell.ring();
         true
     }
 
@@ -208,7 +208,7 @@ impl Shm {
 
     /// The bell of a peer; none if it is not connected.
     pub fn bell(&self, gate: GateId) -> Option<Bell> {
-        self.peers.get(gate.0 as usize)?.as_deref().map(Peer::bell)
+        self.peers.get(gate.0 as usize)?.as_deref().map(|peer| peer.bell.clone())
     }
 
     /// Carries out the oldest fetch.

@@ -1,7 +1,6 @@
 //! The sender's side of the pipe.
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 use memory::Buffer;
 
@@ -83,7 +82,7 @@ impl Supply {
             if filled {
                 active = true;
                 if let Some(Some(peer)) = peers.get(self.errands[index].gate as usize) {
-                    peer.ring();
+                    peer.bell.ring();
                 }
             }
             if over {
@@ -183,15 +182,4 @@ fn free_piece(
         }
     }
     None
-}
-
-impl Peer {
-    /// Wakes the process if it may be asleep; called after something was published for it.
-    #[inline]
-    pub(crate) fn ring(&self) {
-        if self.fence_required {
-            fence(Ordering::SeqCst);
-        }
-        self.segment.ring_if_armed();
-    }
 }

@@ -64,9 +64,9 @@ impl Peer {
             return Err(RegionError::Unreachable(why));
         }
         assert!(range.at + range.length <= range.buffer.len(), "the range is inside the buffer");
-        let Self { segment, runs, pid, .. } = self;
+        let Self { bell, runs, pid, .. } = self;
         let slot = range.region.place as u32 as usize;
-        let entry = segment.find_region(slot).ok_or(RegionError::Unknown)?;
+        let entry = bell.segment.find_region(slot).ok_or(RegionError::Unknown)?;
         match way {
             Way::Read => {
                 let found = entry.find(range.region, range.offset, range.length, Access::Read)?;

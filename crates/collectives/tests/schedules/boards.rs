@@ -8,7 +8,7 @@ use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 const SIZE_MAX: u32 = 17;
 const SEEDS: [u64; 2] = [0, 0x1234_5678_9abc_def1];
 const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
-/// Slots in which all fits, and such that need many pieces.
+/// Slots in which much fits, and such in which little does.
 const ROOMS: [Room; 2] = [Room { slot_bytes: 32 << 10 }, Room { slot_bytes: 1360 }];
 
 /// What the ranks of `ranks` make together of element `number`.
@@ -97,7 +97,7 @@ fn a_barrier_needs_flags_only() {
 #[test]
 fn bcast_brings_the_data_of_the_root() {
     rooted(|size, room, root, _| {
-        for total in [1, 400, if size == 3 { 40_000 } else { 6_000 }] {
+        for total in [1, 400, 6_000] {
             let all: Vec<Block> = (0..total).map(|number| block(root, number)).collect();
             let memory = |rank| match rank == root {
                 true => Memory::new(Vec::new(), all.clone()),

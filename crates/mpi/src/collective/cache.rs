@@ -157,10 +157,12 @@ impl ScheduleKey {
             // The sizes of the blocks of others are not known.
             return board::gatherv(member, root, input, |_| all_fit);
         }
-        let schedule = rooms.fit(|room| self.in_room(member, room))?;
+        // More than a kilobyte comes faster as a message, since a slot moves each line from core to
+        // core twice; but where processes take turns on their cores, and what one shows is read by
+        // all, the turns that this saves are worth more.
         let all_read_all =
             matches!(self, Self::Bcast { .. } | Self::Allgather { .. } | Self::Allgatherv { .. });
-        is_worthwhile(member, &schedule, all_read_all).then_some(schedule)
+        rooms.fit(member.situation.crowded && all_read_all, |room| self.in_room(member, room))
     }
 
     fn in_room(self, member: Member, room: Room) -> Option<Schedule> {
@@ -230,13 +232,6 @@ impl ScheduleKey {
             Self::Exscan { operands, input } => algorithms::exscan(member, operands, input),
         }
     }
-}
-
-/// Whether the board is a better way than messages. More than a kilobyte comes faster as a message,
-/// since a slot moves each line from core to core twice; but where processes take turns on their
-/// cores, and what one shows once is read by all, the turns that this saves are worth more.
-pub(super) fn is_worthwhile(member: Member, schedule: &Schedule, all_read_all: bool) -> bool {
-    schedule.is_small() || member.situation.crowded && all_read_all && schedule.shows_once()
 }
 
 impl fmt::Debug for CollectiveCache {

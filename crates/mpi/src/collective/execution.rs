@@ -33,7 +33,7 @@ pub(crate) struct Execution<P> {
     /// The operation on the board, while it is underway there.
     turn: Option<Turn>,
     is_blocking: bool,
-    /// How many bytes the own slot has that are not raised yet.
+    /// How many bytes the own slot has.
     written: usize,
     /// The round that is underway.
     round: usize,
@@ -109,6 +109,7 @@ impl<P: Copy> Execution<P> {
     pub(crate) fn start<C: Channel<Pending = P>>(&mut self, channel: &C, tag: i32) {
         self.tag = tag;
         self.round = 0;
+        self.written = 0;
         self.repack(End::BeforeFirstRound);
         if self.schedule.uses_board() {
             let series = Series { blocking: self.is_blocking, small: self.schedule.is_small() };
@@ -199,7 +200,6 @@ impl<P: Copy> Execution<P> {
             for transfer in round.transfers {
                 if let Transfer::Raise { stage } = transfer {
                     board_of(channel).raise(turn, *stage, self.written);
-                    self.written = 0;
                 }
             }
         }
@@ -307,11 +307,7 @@ impl<P: Copy> Execution<P> {
     /// How many bytes of a slot can be read.
     #[inline]
     fn shown(&self, board: &Board, turn: Turn, member: u32) -> usize {
-        if self.schedule.shows_once() && member != board.own() {
-            board.length(turn, member)
-        } else {
-            board.slot_bytes(turn)
-        }
+        if member == board.own() { self.written } else { board.length(turn, member) }
     }
 
     fn reduce_from_slot(&self, board: &Board, turn: Turn, member: u32, from: Place, into: Place) {

@@ -10,7 +10,7 @@ use memory::Buffer;
 
 use super::Collective;
 use super::blocks::{Blocks, Memories, element_room, elements_in};
-use super::cache::{ScheduleKey, is_worthwhile};
+use super::cache::ScheduleKey;
 use super::execution::Execution;
 use super::inter::{self, Root};
 use super::movement::{input_of, member, schedule};
@@ -112,7 +112,7 @@ pub fn reduce_scatter(
     let rooms = communicator.board_place().rooms();
     let on_board = rooms.and_then(|rooms| {
         let of = |room| board::reduce_scatter(member, room, counts, operands, input);
-        rooms.fit(of).filter(|schedule| is_worthwhile(member, schedule, false))
+        rooms.fit(false, of)
     });
     let schedule =
         on_board.unwrap_or_else(|| collectives::reduce_scatter(member, counts, operands, input));
