@@ -3,13 +3,14 @@
 use crate::bcast::{self, down};
 use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
+use crate::halving::{self, Desk, Participant, Role};
 use crate::hierarchy;
 use crate::member::{Input, Member};
 use crate::reduce;
 use crate::reduce_scatter::exchange_shares;
 use crate::schedule::{Area, Operand, Place, Schedule};
 use crate::selection::{self, Operation};
-use crate::share::{share, shares};
+use crate::share::share;
 use crate::tree::{Shape, Tree};
 
 /// The ways of a reduction to all processes. All of them combine in the order of ranks, and give
@@ -62,23 +63,21 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
                 one.exchange_at(member, distance, bytes);
                 one.reduce(near, bytes);
             });
+            estimate.leave_power_of_two(member, bytes);
         }
+        Algorithm::HalvingDoubling if !operands.are_enough_for(member) => return None,
         Algorithm::HalvingDoubling => {
-            operands.share(member)?;
             estimate.join_power_of_two(member, bytes);
-            estimate.each_bit(member, |one, distance| {
-                let part = bytes / (2 * distance as usize);
-                one.exchange_at(member, distance, part);
-                one.reduce(near, part);
-                one.exchange_at(member, distance, part);
-            });
+            estimate.halve(member, bytes);
+            estimate.doubling(member, |distance| bytes / (2 * distance as usize));
+            estimate.leave_power_of_two(member, bytes);
         }
         Algorithm::Shares => {
             let share = operands.share(member)?;
             estimate.reduce_shares(member, share);
             estimate.all_to_all(member, u64::from(member.size - 1), share);
         }
-        Algorithm::Ring if !operands.commutative || operands.count < member.size as usize => {
+        Algorithm::Ring if !operands.commutative || !operands.are_enough_for(member) => {
             return None;
         }
         Algorithm::Ring => {
@@ -206,126 +205,54 @@ fn ring(schedule: &mut Schedule, member: Member, own: Place) {
     }
 }
 
-/// A process among those whose number is a power of two.
-struct Participant {
-    number: u32,
-    participants: u32,
-    /// How many of the participants speak for a neighbour also.
-    doubled: u32,
-}
-
-impl Participant {
-    fn rank(&self, number: u32) -> u32 {
-        if number < self.doubled { 2 * number } else { number + self.doubled }
-    }
-}
-
 /// Runs `exchange` among the largest power of two of processes. Of the others, each hands its
-/// operands to its lower neighbour first and gets the result from it in the end: neighbours, so
-/// that the order of ranks is kept.
+/// operands to its lower neighbour first and gets the result from it in the end.
 fn among_power_of_two(
     schedule: &mut Schedule,
     member: Member,
     own: Place,
-    exchange: impl Fn(&mut Schedule, &Participant, Place),
+    exchange: impl Fn(&mut Schedule, &Participant, Place, Desk),
 ) {
-    let participants = 1 << member.size.ilog2();
-    let doubled = member.size - participants;
     let result = Area::Receive.blocks(0, own.count);
-    let is_paired = member.rank < 2 * doubled;
-    if is_paired && member.rank % 2 == 1 {
-        schedule.send(member.rank - 1, own);
-        if own == result {
-            schedule.end_round();
+    let desk = Desk { result, spare: 0 };
+    match halving::join(schedule, member, None, own, desk) {
+        Role::Bystander { speaker } => {
+            if own == result {
+                schedule.end_round();
+            }
+            schedule.receive(speaker, result);
         }
-        schedule.receive(member.rank - 1, result);
-        schedule.end_round();
-        return;
-    }
-    let mut partial = own;
-    if is_paired {
-        partial = receive_and_reduce(schedule, member.rank, member.rank + 1, own, own);
-    }
-    let number = if is_paired { member.rank / 2 } else { member.rank - doubled };
-    exchange(schedule, &Participant { number, participants, doubled }, partial);
-    if is_paired {
-        schedule.send(member.rank + 1, result);
-        schedule.end_round();
-    }
-}
-
-/// Adds the receipt of the operands for `kept`, a part of `partial`, from `peer`, and their
-/// reduction in the order of ranks. The result lies in the receive buffer: from now on that is
-/// where partial results are. Ends the round.
-fn receive_and_reduce(
-    schedule: &mut Schedule,
-    rank: u32,
-    peer: u32,
-    partial: Place,
-    kept: Place,
-) -> Place {
-    let result = Area::Receive.blocks(kept.first, kept.count);
-    let peer_is_left = peer < rank;
-    if kept.count > 0 && partial.area == Area::Send {
-        schedule.receive(peer, result);
-        schedule.reduce(kept, result, if peer_is_left { Operand::Into } else { Operand::From });
-    } else if kept.count > 0 {
-        let arriving = Area::Scratch.blocks(0, kept.count);
-        schedule.receive(peer, arriving);
-        schedule.reduce(arriving, result, if peer_is_left { Operand::From } else { Operand::Into });
+        Role::Participant { own, neighbour, partial } => {
+            exchange(schedule, &own, partial, desk);
+            if let Some(neighbour) = neighbour {
+                schedule.send(neighbour, result);
+            }
+        }
     }
     schedule.end_round();
-    Area::Receive.blocks(partial.first, partial.count)
 }
 
 /// Recursive doubling: all elements, at each distance.
-fn exchange_all(schedule: &mut Schedule, own: &Participant, partial: Place) {
+fn exchange_all(schedule: &mut Schedule, own: &Participant, partial: Place, desk: Desk) {
     let mut partial = partial;
     let rank = own.rank(own.number);
-    let mut distance = 1;
-    while distance < own.participants {
+    for distance in halving::distances(own) {
         let peer = own.rank(own.number ^ distance);
         schedule.send(peer, partial);
-        partial = receive_and_reduce(schedule, rank, peer, partial, partial);
-        distance *= 2;
+        partial = halving::receive_and_reduce(schedule, rank, peer, partial, partial, desk);
     }
 }
 
-/// Recursive halving with distances that grow, which keeps the order of ranks, and recursive
-/// doubling the same way back (Rabenseifner).
-fn exchange_halves(schedule: &mut Schedule, own: &Participant, partial: Place) {
-    let elements = partial.count;
-    let part =
-        |area: Area, first: u32, count: u32| shares(area, elements, own.participants, first, count);
-    let rank = own.rank(own.number);
-    let mut partial = partial;
-    let mut first = 0;
-    let mut count = own.participants;
-    let mut distance = 1;
-    while distance < own.participants {
-        let peer = own.rank(own.number ^ distance);
-        count /= 2;
-        let (kept, given) = if own.number & distance == 0 {
-            (first, first + count)
-        } else {
-            (first + count, first)
-        };
-        let leaving = part(partial.area, given, count);
-        if leaving.count > 0 {
-            schedule.send(peer, leaving);
-        }
-        let staying = part(partial.area, kept, count);
-        partial = receive_and_reduce(schedule, rank, peer, partial, staying);
-        first = kept;
-        distance *= 2;
-    }
-    while distance > 1 {
-        distance /= 2;
+/// Recursive halving, and recursive doubling the same way back (Rabenseifner).
+fn exchange_halves(schedule: &mut Schedule, own: &Participant, partial: Place, desk: Desk) {
+    let mut first = halving::halve(schedule, own, partial, desk);
+    let mut count = 1;
+    for distance in halving::distances(own).rev() {
         let peer = own.rank(own.number ^ distance);
         let is_lower = own.number & distance == 0;
         let other = if is_lower { first + count } else { first - count };
-        let (leaving, arriving) =
-            (part(Area::Receive, first, count), part(Area::Receive, other, count));
+        let leaving = own.part(desk.result, first, count);
+        let arriving = own.part(desk.result, other, count);
         if leaving.count > 0 {
             schedule.send(peer, leaving);
         }

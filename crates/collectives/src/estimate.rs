@@ -249,17 +249,6 @@ impl Estimate<'_> {
         }
     }
 
-    /// What is too many for a power of two hands its operands to neighbours, and gets the result.
-    pub fn join_power_of_two(&mut self, member: Member, bytes: usize) {
-        if !member.size.is_power_of_two() {
-            let pairs = u64::from(member.size - (1 << member.size.ilog2()));
-            let near = pairs.min(u64::from(member.situation.layout.largest()));
-            self.level(near, bytes, false);
-            self.reduce(near, bytes);
-            self.level(near, bytes, false);
-        }
-    }
-
     /// Each process gets the operands of its share from all others and combines them.
     pub fn reduce_shares(&mut self, member: Member, share: usize) {
         let others = u64::from(member.size - 1);

@@ -30,12 +30,17 @@ impl Operands {
         hierarchy::is_ordered(member) || self.commutative && hierarchy::is_applicable(member)
     }
 
+    /// Whether there is an element for each process at least.
+    pub(crate) fn are_enough_for(self, member: Member) -> bool {
+        self.count >= member.size as usize
+    }
+
     /// The bytes of one process's share of the elements; none where there are fewer elements than
     /// processes, or more processes than shall exchange shares with each other.
     pub(crate) fn share(self, member: Member) -> Option<usize> {
-        let size = member.size as usize;
-        let is_shared = self.count >= size && member.size <= PEERS_AT_ONCE_MAX;
-        is_shared.then(|| self.count.div_ceil(size).saturating_mul(self.element_bytes))
+        let is_shared = self.are_enough_for(member) && member.size <= PEERS_AT_ONCE_MAX;
+        let count = self.count.div_ceil(member.size as usize);
+        is_shared.then(|| count.saturating_mul(self.element_bytes))
     }
 }
 

@@ -26,23 +26,43 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
 
 /// Takes the algorithm.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
-    selection::choose(Operation::Gather, ALGORITHMS, member, |one| cost(one, member, block_bytes))
+    choose_for(Operation::Gather, member, block_bytes)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
+    cost_of(Operation::Gather, algorithm, member, block_bytes)
+}
+
+/// Takes the algorithm of a gather or, the other way round, of a scatter.
+pub(crate) fn choose_for(operation: Operation, member: Member, block_bytes: usize) -> Algorithm {
+    let cost = |one| cost_of(operation, one, member, block_bytes);
+    selection::choose(operation, ALGORITHMS, member, cost)
+}
+
+/// The predicted time of a gather or of a scatter.
+pub(crate) fn cost_of(
+    operation: Operation,
+    algorithm: Algorithm,
+    member: Member,
+    block_bytes: usize,
+) -> Option<Cost> {
     let mut estimate = Estimate::new(member.situation);
     match algorithm {
+        Algorithm::Tree(Shape::Star) if operation == Operation::Scatter => {
+            estimate.down(member, Shape::Star, block_bytes);
+        }
         Algorithm::Tree(Shape::Star) => estimate.up(member, Shape::Star, block_bytes, None),
         Algorithm::Tree(Shape::Binomial) => estimate.growing_tree(member, block_bytes),
         Algorithm::Hierarchical if !hierarchy::is_ordered(member) => return None,
         Algorithm::Hierarchical => {
             let all = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
-            return hierarchy::cost(
-                member,
-                |near| cost(choose(near, block_bytes), near, block_bytes),
-                |far| cost(Algorithm::Tree(Shape::Star), far, all),
-            );
+            let inside = |near: Member| {
+                let algorithm = choose_for(operation, near, block_bytes);
+                cost_of(operation, algorithm, near, block_bytes)
+            };
+            let star = Algorithm::Tree(Shape::Star);
+            return hierarchy::cost(member, inside, |far| cost_of(operation, star, far, all));
         }
     }
     Some(estimate.cost())

@@ -23,6 +23,7 @@ mod costs;
 mod estimate;
 mod fold;
 pub mod gather;
+mod halving;
 mod hierarchy;
 pub mod inter;
 mod member;

@@ -2,6 +2,7 @@
 
 use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
+use crate::halving::{self, Desk, Role};
 use crate::hierarchy;
 use crate::member::{Input, Member};
 use crate::reduce_scatter::exchange_shares;
@@ -17,6 +18,9 @@ pub enum Algorithm {
     Tree(Shape),
     /// Each process reduces one share of the elements and sends it to the root.
     Shares,
+    /// Pairs exchange halves, quarters, … of the elements; then the root gathers the shares the same
+    /// way back (Rabenseifner).
+    Halving,
     /// To the leaders of the machines, from there to the root.
     Hierarchical,
 }
@@ -26,6 +30,7 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("binomial", Algorithm::Tree(Shape::Binomial)),
     ("star", Algorithm::Tree(Shape::Star)),
     ("shares", Algorithm::Shares),
+    ("halving", Algorithm::Halving),
     ("hierarchical", Algorithm::Hierarchical),
 ];
 
@@ -43,6 +48,13 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
             let share = operands.share(member)?;
             estimate.reduce_shares(member, share);
             estimate.up(member, Shape::Star, share, None);
+        }
+        Algorithm::Halving if !operands.are_enough_for(member) => return None,
+        Algorithm::Halving => {
+            let bytes = operands.bytes();
+            estimate.join_power_of_two(member, bytes);
+            estimate.halve(member, bytes);
+            estimate.collect_halves(member, bytes);
         }
         Algorithm::Hierarchical if !operands.keep_order_in_machines(member) => return None,
         Algorithm::Hierarchical => {
@@ -73,6 +85,7 @@ pub fn with(
         match algorithm {
             Algorithm::Tree(shape) => tree(&mut schedule, member, root, shape, operands, source),
             Algorithm::Shares => shares(&mut schedule, member, root, operands, source),
+            Algorithm::Halving => halving(&mut schedule, member, root, operands, source),
             Algorithm::Hierarchical => return hierarchy::reduce(member, root, operands, source),
         }
     }
@@ -130,6 +143,48 @@ fn shares(schedule: &mut Schedule, member: Member, root: u32, operands: Operands
         }
     } else if reduced.count > 0 {
         schedule.send(root, reduced);
+    }
+    schedule.end_round();
+}
+
+/// Recursive halving; then, from the farthest distance to the nearest, those whose number differs
+/// from the root's there send all results that they have to those whose number does not.
+fn halving(schedule: &mut Schedule, member: Member, root: u32, operands: Operands, source: Area) {
+    let is_root = member.rank == root;
+    let own = source.blocks(0, operands.count);
+    let desk = match is_root {
+        true => Desk { result: Area::Receive.blocks(0, operands.count), spare: 0 },
+        false => Desk { result: Area::Scratch.blocks(0, operands.count), spare: operands.count },
+    };
+    let role = halving::join(schedule, member, Some(root), own, desk);
+    if let Role::Participant { own: participant, partial, .. } = role {
+        let number = participant.number_of(root);
+        let mut first = halving::halve(schedule, &participant, partial, desk);
+        let mut count = 1;
+        for distance in halving::distances(&participant).rev() {
+            let peer = participant.rank(participant.number ^ distance);
+            let other = match participant.number & distance {
+                0 => first + count,
+                _ => first - count,
+            };
+            if (participant.number ^ number) & distance != 0 {
+                let leaving = participant.part(desk.result, first, count);
+                if leaving.count > 0 {
+                    schedule.send(peer, leaving);
+                }
+                break;
+            }
+            let arriving = participant.part(desk.result, other, count);
+            if arriving.count > 0 {
+                schedule.receive(peer, arriving);
+            }
+            schedule.end_round();
+            first = first.min(other);
+            count *= 2;
+        }
+        if member.size == 1 && partial != desk.result {
+            schedule.copy(partial, desk.result);
+        }
     }
     schedule.end_round();
 }

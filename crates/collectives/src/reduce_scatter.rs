@@ -2,6 +2,7 @@
 
 use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
+use crate::halving::{self, Participant};
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Operand, Place, Schedule};
 use crate::selection::{self, Operation};
@@ -18,6 +19,11 @@ pub enum Algorithm {
     /// The same with one peer at a time, in an order that only a commutative operation allows, so
     /// that scratch memory for one share is enough.
     Pairwise,
+    /// Shares go round a ring, and gather an operand of each process. For operations that commute.
+    Ring,
+    /// Pairs exchange halves, quarters, … of the elements, from the farthest partner to the nearest.
+    /// For operations that commute.
+    Halving,
 }
 
 /// All of them, by the names that people use.
@@ -26,6 +32,8 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("pairwise", Algorithm::Pairwise),
     ("star", Algorithm::ThroughFirst(Shape::Star)),
     ("binomial", Algorithm::ThroughFirst(Shape::Binomial)),
+    ("ring", Algorithm::Ring),
+    ("halving", Algorithm::Halving),
 ];
 
 /// Scratch memory for the operands of a share is at most so many bytes where there is another way.
@@ -45,7 +53,9 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
     let near = u64::from(member.situation.layout.largest());
     let mut estimate = Estimate::new(member.situation);
     match algorithm {
-        Algorithm::Pairwise if !operands.commutative => return None,
+        Algorithm::Pairwise | Algorithm::Ring | Algorithm::Halving if !operands.commutative => {
+            return None;
+        }
         Algorithm::Shares if operands.commutative && bytes > SHARES_BYTES_MAX => return None,
         Algorithm::ThroughFirst(shape) => {
             estimate.up(member, shape, bytes, Some(operands));
@@ -56,6 +66,19 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
             one.all_to_all(member, 1, share);
             one.reduce(near, share);
         }),
+        Algorithm::Ring => {
+            estimate.ring(member, others, share);
+            estimate.repeat(others, |one| one.reduce(near, share));
+        }
+        Algorithm::Halving => {
+            estimate.join_power_of_two(member, bytes);
+            estimate.each_bit(member, |one, distance| {
+                let part = share.saturating_mul(distance as usize);
+                one.exchange_at(member, distance, part);
+                one.reduce(near, part);
+            });
+            estimate.leave_power_of_two(member, share);
+        }
     }
     Some(estimate.cost())
 }
@@ -101,6 +124,8 @@ pub fn with(
         }
         Algorithm::Shares => shares(&mut schedule, member, &division),
         Algorithm::Pairwise => pairwise(&mut schedule, member, &division),
+        Algorithm::Ring => ring(&mut schedule, member, &division),
+        Algorithm::Halving => halving(&mut schedule, member, &division),
     }
     schedule
 }
@@ -132,6 +157,15 @@ impl Division {
         self.source == Area::Receive
     }
 
+    /// Where the last operands arrive, which are then combined with the rest of the result: there, or
+    /// in scratch memory from `block` on where the result lies among operands.
+    fn arrival(&self, block: usize) -> Place {
+        match self.source {
+            Area::Receive => Area::Scratch.blocks(block, self.result.count),
+            _ => self.result,
+        }
+    }
+
     fn total(&self) -> usize {
         self.starts[self.starts.len() - 1]
     }
@@ -143,7 +177,12 @@ impl Division {
 
     /// The elements of `rank` out of all elements at `whole`.
     fn range(&self, whole: Place, rank: u32) -> Place {
-        let (begin, end) = (self.starts[rank as usize], self.starts[rank as usize + 1]);
+        self.ranges(whole, rank, rank + 1)
+    }
+
+    /// The elements of the ranks from `first` to before `end`.
+    fn ranges(&self, whole: Place, first: u32, end: u32) -> Place {
+        let (begin, end) = (self.starts[first as usize], self.starts[end as usize]);
         whole.part(begin, end - begin)
     }
 }
@@ -186,10 +225,7 @@ fn through_first(
 fn shares(schedule: &mut Schedule, member: Member, division: &Division) {
     let target = (!division.is_in_place()).then_some(division.result);
     let reduced = exchange_shares(schedule, member, target, |rank| division.operand(rank));
-    if reduced.count > 0 && reduced != division.result {
-        schedule.copy(reduced, division.result);
-        schedule.end_round();
-    }
+    deliver(schedule, reduced, division);
 }
 
 fn pairwise(schedule: &mut Schedule, member: Member, division: &Division) {
@@ -213,10 +249,113 @@ fn pairwise(schedule: &mut Schedule, member: Member, division: &Division) {
         schedule.end_round();
     }
     let reduced = if member.size == 1 { own } else { partial };
-    if count > 0 && reduced != division.result {
-        schedule.copy(reduced, division.result);
+    deliver(schedule, reduced, division);
+}
+
+/// In step s a process sends the share s ranks below, to which it has added its operand, and receives
+/// the one below that. In the end it has its own. Partial results take turns at two places.
+fn ring(schedule: &mut Schedule, member: Member, division: &Division) {
+    let (next, before) = (member.above(1), member.below(1));
+    let widest = (0..member.size).map(|rank| division.operand(rank).count).max().unwrap_or(0);
+    let mut partial = division.operand(member.below(1 % member.size));
+    for step in 1..member.size {
+        let operand = division.operand(member.below(step + 1));
+        let place = step as usize % 2 * widest;
+        let arriving = match step + 1 == member.size {
+            true => division.arrival(place),
+            false => Area::Scratch.blocks(place, operand.count),
+        };
+        if partial.count > 0 {
+            schedule.send(next, partial);
+        }
+        if operand.count > 0 {
+            schedule.receive(before, arriving);
+            schedule.reduce(operand, arriving, Operand::From);
+        }
         schedule.end_round();
+        partial = arriving;
     }
+    deliver(schedule, partial, division);
+}
+
+/// Recursive halving among the largest power of two, from the farthest partner to the nearest, so
+/// that a process keeps elements that lie together and have its own among them. Who speaks for a
+/// neighbour works on its elements also.
+///
+/// What arrives takes turns at two places, and what was combined before is added to it.
+fn halving(schedule: &mut Schedule, member: Member, division: &Division) {
+    let whole = division.source.blocks(0, division.total());
+    let Some(own) = Participant::of(member, member.rank, None) else {
+        let speaker = member.rank ^ 1;
+        if whole.count > 0 {
+            schedule.send(speaker, whole);
+        }
+        schedule.end_round();
+        if division.result.count > 0 {
+            schedule.receive(speaker, division.result);
+        }
+        schedule.end_round();
+        return;
+    };
+    let rank_of =
+        |number: u32| if number == own.participants { member.size } else { own.rank(number) };
+    let range =
+        |first: u32, count: u32| division.ranges(whole, rank_of(first), rank_of(first + count));
+    let neighbour = own.neighbour();
+
+    let (mut first, mut count) = (0, own.participants);
+    let behind = match neighbour {
+        Some(_) => whole.count,
+        None => range(own.number & (count / 2), count / 2).count,
+    };
+    // The elements that are kept, by their numbers, and where their partial results lie.
+    let (mut kept, mut partial, mut place) = (whole, whole, 0);
+    if let Some(neighbour) = neighbour
+        && whole.count > 0
+    {
+        partial = Area::Scratch.blocks(0, whole.count);
+        schedule.receive(neighbour, partial);
+        schedule.reduce(whole, partial, Operand::From);
+        schedule.end_round();
+        place = behind;
+    }
+    for distance in halving::distances(&own).rev() {
+        count /= 2;
+        let given = if own.number & distance == 0 { first + count } else { first };
+        first += own.number & distance;
+        let peer = own.rank(own.number ^ distance);
+        let at = |numbers: Place| partial.part(numbers.first - kept.first, numbers.count);
+        let (leaving, staying) = (at(range(given, count)), at(range(first, count)));
+        let arriving = match distance == 1 && neighbour.is_none() {
+            true => division.arrival(place),
+            false => Area::Scratch.blocks(place, staying.count),
+        };
+        if leaving.count > 0 {
+            schedule.send(peer, leaving);
+        }
+        if staying.count > 0 {
+            schedule.receive(peer, arriving);
+            schedule.reduce(staying, arriving, Operand::From);
+        }
+        schedule.end_round();
+        (kept, partial, place) = (range(first, count), arriving, behind - place);
+    }
+    if let Some(neighbour) = neighbour {
+        let others = partial.part(division.result.count, partial.count - division.result.count);
+        if others.count > 0 {
+            schedule.send(neighbour, others);
+        }
+        partial = partial.part(0, division.result.count);
+    }
+    deliver(schedule, partial, division);
+}
+
+/// Copies what was combined to where the result shall be, if it lies elsewhere.
+fn deliver(schedule: &mut Schedule, reduced: Place, division: &Division) {
+    if reduced.count > 0 && reduced != division.result {
+        schedule.copy(reduced, division.result);
+    }
+    schedule.end_round();
 }
 
 /// Adds the round in which each process gets all operands of its share and folds them from the

@@ -1,36 +1,22 @@
 //! Scatter. A block is what one process gets: as many as there are processes in the root's send
 //! buffer, one at each process's receive buffer.
 
-use crate::estimate::{Cost, Estimate};
-use crate::gather::{ALGORITHMS, Algorithm};
+use crate::estimate::Cost;
+use crate::gather::{self, Algorithm};
 use crate::hierarchy;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Schedule};
-use crate::selection::{self, Operation};
+use crate::selection::Operation;
 use crate::tree::{Shape, Tree};
 
 /// Takes the algorithm.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
-    selection::choose(Operation::Scatter, ALGORITHMS, member, |one| cost(one, member, block_bytes))
+    gather::choose_for(Operation::Scatter, member, block_bytes)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
-    let mut estimate = Estimate::new(member.situation);
-    match algorithm {
-        Algorithm::Tree(Shape::Star) => estimate.down(member, Shape::Star, block_bytes),
-        Algorithm::Tree(Shape::Binomial) => estimate.growing_tree(member, block_bytes),
-        Algorithm::Hierarchical if !hierarchy::is_ordered(member) => return None,
-        Algorithm::Hierarchical => {
-            let all = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
-            return hierarchy::cost(
-                member,
-                |near| cost(choose(near, block_bytes), near, block_bytes),
-                |far| cost(Algorithm::Tree(Shape::Star), far, all),
-            );
-        }
-    }
-    Some(estimate.cost())
+    gather::cost_of(Operation::Scatter, algorithm, member, block_bytes)
 }
 
 /// `MPI_Scatter` (section 6.6) of one block of `block_bytes` packed bytes per process.

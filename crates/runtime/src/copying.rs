@@ -1,12 +1,13 @@
-//! How large messages inside a machine are copied: once, by the system at the receiver's order, or twice,
-//! by both processes at the same time, through a pipe, which the sender fills through its caches or past
-//! them, or through the ring.
+//! How large messages inside a machine are copied: once, by the system at the receiver's order, or
+//! twice, by both processes at the same time, through a pipe, which the sender fills through its
+//! caches or past them, or through the ring.
 //!
-//! None is always the fastest. The ring has the shortest beginning. Two near cores that copy at once, through a pipe that stays in the cache
-//! they share, beat one copy by the system two to three times; between far cores it is the other way
-//! round unless the sender writes past its caches; when the sender computes meanwhile, only the system
-//! copies; and in a virtual machine cores move. So all are timed on the messages themselves, and the one
-//! that was the fastest for that size is taken, with a trial of another now and then.
+//! None is always the fastest. The ring has the shortest beginning. Two near cores that copy at once,
+//! through a pipe that stays in the cache they share, beat one copy by the system two to three times;
+//! between far cores it is the other way round unless the sender writes past its caches; when the
+//! sender computes meanwhile, only the system copies; and in a virtual machine cores move. So all are
+//! timed on the messages themselves, and the one that was the fastest for that size is taken, with a
+//! trial of another now and then.
 
 use std::time::Instant;
 

@@ -3,7 +3,7 @@
 
 use collectives::{
     Input, Layout, Member, Operands, Operation, Preferences, Schedule, Situation, allgather,
-    allreduce, barrier, bcast, gather, reduce, scatter,
+    allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter,
 };
 use proptest::prelude::*;
 
@@ -126,6 +126,18 @@ proptest! {
             let end = case.run(start, |member| allgather::allgather(member, 8, input));
             prop_assert!(end.iter().all(|memory| memory.receive == all), "allgather {}", algorithm);
 
+            let case = Case::new(&nodes, Operation::Alltoall, algorithm, crowded);
+            let blocks_of = |rank| (0..size as usize).map(|number| block(rank, number)).collect();
+            let start = (0..size).map(|rank| match input {
+                Input::SendBuffer => Memory::new(blocks_of(rank), vec![None; size as usize]),
+                Input::InPlace => Memory::new(Vec::new(), blocks_of(rank)),
+            }).collect();
+            let end = case.run(start, |member| alltoall::alltoall(member, 8, input));
+            for (rank, memory) in end.iter().enumerate() {
+                let expected: Vec<Block> = (0..size).map(|peer| block(peer, rank)).collect();
+                prop_assert_eq!(&memory.receive, &expected, "alltoall {}", algorithm);
+            }
+
             let case = Case::new(&nodes, Operation::Barrier, algorithm, crowded);
             case.run(vec![Memory::default(); size as usize], barrier::barrier);
         }
@@ -155,6 +167,19 @@ proptest! {
                 prop_assert_eq!(&memory.receive, &end[0].receive, "allreduce {}", algorithm);
                 let found = sorted(memory.receive.clone(), commutative);
                 prop_assert_eq!(found, case.folded(count), "allreduce {}", algorithm);
+            }
+
+            let case = Case::new(&nodes, Operation::ReduceScatter, algorithm, crowded);
+            let counts: Vec<usize> = (0..size as usize).map(|rank| (rank + count) % 3).collect();
+            let total = counts.iter().sum();
+            let end = case.run(case.operands(total, None, input), |member| {
+                reduce_scatter::reduce_scatter(member, &counts, operands, input)
+            });
+            let mut folded = case.folded(total).into_iter();
+            for (memory, count) in end.iter().zip(&counts) {
+                let found = sorted(memory.receive[..*count].to_vec(), commutative);
+                let expected: Vec<Block> = folded.by_ref().take(*count).collect();
+                prop_assert_eq!(found, expected, "reduce_scatter {}", algorithm);
             }
         }
     }

@@ -83,6 +83,7 @@ fn reduce_folds_all_operands_at_the_root() {
                         Algorithm::Tree(Shape::Star),
                         Algorithm::Tree(Shape::Binomial),
                         Algorithm::Shares,
+                        Algorithm::Halving,
                     ] {
                         check_reduce(size, root, operands, input, |member| {
                             reduce::with(algorithm, member, root, operands, input)
@@ -185,10 +186,11 @@ fn reduce_scatter_gives_everybody_its_elements() {
                             reduce_scatter::with(algorithm, member, &counts, operands, input)
                         });
                     }
-                    check_reduce_scatter(&counts, true, input, |member| {
-                        let pairwise = Algorithm::Pairwise;
-                        reduce_scatter::with(pairwise, member, &counts, operands, input)
-                    });
+                    for algorithm in [Algorithm::Pairwise, Algorithm::Ring, Algorithm::Halving] {
+                        check_reduce_scatter(&counts, true, input, |member| {
+                            reduce_scatter::with(algorithm, member, &counts, operands, input)
+                        });
+                    }
                     check_reduce_scatter(&counts, commutative, input, |member| {
                         reduce_scatter::reduce_scatter(member, &counts, operands, input)
                     });
