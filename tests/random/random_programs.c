@@ -52,6 +52,15 @@ static void list_events(void) {
     qsort(events, (size_t)event_count, sizeof *events, event_order);
 }
 
+// What was begun must have been waited for, and its data compared, by the end of a program and before
+// its persistent request starts again.
+static void judge_finished(const Operation *operation, int part) {
+    const Task *task = tasks[operation->index][part];
+    if (operation->kind == FREE || operation->kind == CANCEL || operation->kind == NOBODY) return;
+    CHECK(task && task->state == FINISHED, "operation %d: its part %d %s", operation->index, part,
+          task && task->state == ACTIVE ? "was not waited for" : "was not begun");
+}
+
 static Task *task_for(Operation *operation, int part) {
     Task **slot = &tasks[operation->index][part];
     if (*slot) return *slot;
@@ -60,6 +69,7 @@ static Task *task_for(Operation *operation, int part) {
     // Persistent requests live on in the operation that repeats.
     if (previous && role->form == PERSISTENT && previous->role[part].form == PERSISTENT) {
         *slot = tasks[previous->index][part];
+        judge_finished(previous, part);
     } else {
         *slot = keep(sizeof **slot);
         (*slot)->request = MPI_REQUEST_NULL;
@@ -274,6 +284,9 @@ static void run_program(uint64_t seed) {
     list_events();
     for (event_at = 0; event_at < event_count; event_at++) perform(&events[event_at]);
     if (bytes > 0) OK(MPI_Buffer_detach(&buffer, &bytes));
+    for (int k = 0; k < plan.operations; k++)
+        for (int part = 0; part < plan.operation[k].roles; part++)
+            if (plan.operation[k].role[part].process == me) judge_finished(&plan.operation[k], part);
     // A send that nobody waited for may still read its buffer.
     OK(MPI_Barrier(control));
     release_all();
