@@ -37,26 +37,94 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("hierarchical", Algorithm::Hierarchical),
 ];
 
-/// Those that never send two blocks together, which may be of different sizes therefore.
-pub const ALGORITHMS_V: &[(&str, Algorithm)] =
-    &[("at-once", Algorithm::AtOnce), ("ring", Algorithm::Ring)];
-
 /// Takes the algorithm for blocks of `block_bytes` bytes.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     let cost = |one| cost(one, member, block_bytes);
     selection::choose(Operation::Allgather, ALGORITHMS, member, cost)
 }
 
-/// Takes the algorithm for blocks of different sizes, `total_bytes` bytes together.
-pub fn choose_v(member: Member, total_bytes: usize) -> Algorithm {
-    let cost = |one| cost(one, member, total_bytes.div_ceil(member.size as usize));
-    selection::choose(Operation::Allgatherv, ALGORITHMS_V, member, cost)
+/// Takes the algorithm for blocks of different sizes, `block_bytes` bytes in the mean.
+pub fn choose_v(member: Member, block_bytes: usize) -> Algorithm {
+    choose_among(member, block_bytes, block_bytes)
+}
+
+/// The same where what a member has are several blocks.
+fn choose_among(member: Member, bytes: usize, block_bytes: usize) -> Algorithm {
+    let cost = |one| cost_in_blocks(one, member, bytes, block_bytes);
+    selection::choose(Operation::Allgatherv, ALGORITHMS, member, cost)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
+    if algorithm != Algorithm::Hierarchical {
+        return flat_cost(Estimate::new(member.situation), algorithm, member, block_bytes);
+    }
+    if !hierarchy::is_ordered(member) {
+        return None;
+    }
+    let part = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
+    let all = block_bytes.saturating_mul(member.size as usize);
+    let inside = |near: Member| {
+        let up = gather::cost(gather::choose(near, block_bytes), near, block_bytes)?;
+        Some(up + bcast::cost(bcast::choose(near, all), near, all)?)
+    };
+    hierarchy::cost(member, inside, |far| cost(choose(far, part), far, part))
+}
+
+/// The predicted time of an algorithm for blocks of different sizes, `block_bytes` bytes in the mean;
+/// none if it is not applicable.
+pub fn cost_v(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
+    cost_in_blocks(algorithm, member, block_bytes, block_bytes)
+}
+
+fn cost_in_blocks(
+    algorithm: Algorithm,
+    member: Member,
+    bytes: usize,
+    block_bytes: usize,
+) -> Option<Cost> {
+    if algorithm != Algorithm::Hierarchical {
+        let estimate = Estimate::in_pieces(member.situation, block_bytes);
+        return flat_cost(estimate, algorithm, member, bytes);
+    }
+    if !hierarchy::is_ordered(member) {
+        return None;
+    }
+    let part = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
+    let all = block_bytes.saturating_mul(member.size as usize);
+    let inside = |near: Member| {
+        let mut collection = Estimate::new(near.situation);
+        collection.up(near, Shape::Star, block_bytes, None);
+        Some(
+            collection.cost()
+                + spread_cost(near, spread_shape(near, all, block_bytes), all, block_bytes),
+        )
+    };
+    hierarchy::cost(member, inside, |far| {
+        cost_in_blocks(choose_among(far, part, block_bytes), far, part, block_bytes)
+    })
+}
+
+/// The tree for a broadcast of `bytes` bytes, block by block.
+fn spread_shape(member: Member, bytes: usize, block_bytes: usize) -> Shape {
+    let cost = |shape: &Shape| spread_cost(member, *shape, bytes, block_bytes);
+    [Shape::Binomial, Shape::Star].into_iter().min_by_key(cost).unwrap_or(Shape::Star)
+}
+
+fn spread_cost(member: Member, shape: Shape, bytes: usize, block_bytes: usize) -> Cost {
+    let mut estimate = Estimate::in_pieces(member.situation, block_bytes);
+    estimate.down(member, shape, bytes);
+    estimate.cost()
+}
+
+/// The predicted time of an algorithm that knows no machines.
+fn flat_cost(
+    mut estimate: Estimate,
+    algorithm: Algorithm,
+    member: Member,
+    block_bytes: usize,
+) -> Option<Cost> {
     let size = u64::from(member.size);
-    let mut estimate = Estimate::new(member.situation);
     match algorithm {
         Algorithm::RecursiveDoubling if !member.size.is_power_of_two() => return None,
         Algorithm::AtOnce if member.size > PEERS_AT_ONCE_MAX => return None,
@@ -73,16 +141,7 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
             estimate.up(member, Shape::Star, block_bytes, None);
             estimate.down(member, Shape::Star, block_bytes.saturating_mul(member.size as usize));
         }
-        Algorithm::Hierarchical if !hierarchy::is_ordered(member) => return None,
-        Algorithm::Hierarchical => {
-            let part = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
-            let all = block_bytes.saturating_mul(member.size as usize);
-            let inside = |near: Member| {
-                let up = gather::cost(gather::choose(near, block_bytes), near, block_bytes)?;
-                Some(up + bcast::cost(bcast::choose(near, all), near, all)?)
-            };
-            return hierarchy::cost(member, inside, |far| cost(choose(far, part), far, part));
-        }
+        Algorithm::Hierarchical => return None,
     }
     Some(estimate.cost())
 }
@@ -92,22 +151,46 @@ pub fn allgather(member: Member, block_bytes: usize, input: Input) -> Schedule {
     if block_bytes == 0 {
         return Schedule::default();
     }
-    match choose(member, block_bytes) {
-        Algorithm::Hierarchical => hierarchy::allgather(member, block_bytes, input),
-        algorithm => with(algorithm, member, input),
+    let algorithm = choose(member, block_bytes);
+    if algorithm != Algorithm::Hierarchical {
+        return with(algorithm, member, input);
     }
+    let all = member.size as usize;
+    hierarchy::allgather(
+        member,
+        input,
+        |near| gather::gather(near, 0, block_bytes, input),
+        |leader, most| allgather(leader, block_bytes.saturating_mul(most), Input::InPlace),
+        |near| bcast::of_blocks(near, 0, all, block_bytes.saturating_mul(all)),
+    )
 }
 
-/// `MPI_Allgatherv` (section 6.7): blocks of any sizes, `total_bytes` packed bytes together.
+/// `MPI_Allgatherv` (section 6.7): blocks of any sizes, `total_bytes` packed bytes together. Each
+/// block travels by itself.
 pub fn allgatherv(member: Member, total_bytes: usize, input: Input) -> Schedule {
     if total_bytes == 0 {
         return Schedule::default();
     }
-    with(choose_v(member, total_bytes), member, input)
+    let all = member.size as usize;
+    let block_bytes = total_bytes.div_ceil(all);
+    let algorithm = choose_v(member, block_bytes);
+    if algorithm != Algorithm::Hierarchical {
+        return with(algorithm, member, input).block_by_block();
+    }
+    let schedule = hierarchy::allgather(
+        member,
+        input,
+        |near| gather::tree(near, 0, Shape::Star, input),
+        |leader, most| {
+            let bytes = block_bytes.saturating_mul(most);
+            with(choose_among(leader, bytes, block_bytes), leader, Input::InPlace)
+        },
+        |near| bcast::tree(near, 0, all, spread_shape(near, total_bytes, block_bytes)),
+    );
+    schedule.block_by_block()
 }
 
-/// The allgather by a given algorithm. Blocks of different sizes need [`Algorithm::Ring`] or
-/// [`Algorithm::AtOnce`], which never send two blocks together.
+/// The allgather of equal blocks by a given algorithm.
 ///
 /// # Panics
 /// On recursive doubling where the size is not a power of two, and on the hierarchical algorithm,

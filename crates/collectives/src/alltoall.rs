@@ -2,6 +2,7 @@
 //! from rank `i`.
 
 use crate::estimate::{Cost, Estimate, rounds};
+use crate::hierarchy;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Schedule};
 use crate::selection::{self, Operation};
@@ -16,6 +17,8 @@ pub enum Algorithm {
         /// How many peers a process deals with in a round, at least one.
         window: u32,
     },
+    /// Inside the machines, and between their leaders, who collect what goes from one to another.
+    Hierarchical,
 }
 
 /// Most communicators of one machine at once, and still a bound on the messages that one process
@@ -28,6 +31,7 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("windows", Algorithm::Exchange { window: 4 }),
     ("pairwise", Algorithm::Exchange { window: 1 }),
     ("bruck", Algorithm::Bruck),
+    ("hierarchical", Algorithm::Hierarchical),
 ];
 
 /// No process shall have more bytes than this on their way at once, if blocks are smaller: they
@@ -65,6 +69,7 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
             // Half of the blocks are collected and put back in each round, all before and after.
             estimate.repeat(rounds + 2, |one| one.copy(near, total));
         }
+        Algorithm::Hierarchical => return hierarchy::alltoall_cost(member, block_bytes),
     }
     Some(estimate.cost())
 }
@@ -76,6 +81,7 @@ pub fn alltoall(member: Member, block_bytes: usize, input: Input) -> Schedule {
     }
     match choose(member, block_bytes) {
         Algorithm::Bruck => bruck(member, input),
+        Algorithm::Hierarchical => hierarchy::alltoall(member, input),
         Algorithm::Exchange { window } => exchange(member, window, input),
     }
 }

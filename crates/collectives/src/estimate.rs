@@ -57,6 +57,9 @@ pub(crate) struct Estimate<'a> {
     situation: &'a Situation,
     /// In picoseconds.
     total: u128,
+    /// What is longer than so many bytes goes as several messages of so many bytes each, which
+    /// travel together between machines.
+    piece_bytes: usize,
 }
 
 /// What one message costs, in picoseconds: at its two ends, and between them.
@@ -70,7 +73,12 @@ struct Price {
 
 impl<'a> Estimate<'a> {
     pub fn new(situation: &'a Situation) -> Self {
-        Self { situation, total: 0 }
+        Self { situation, total: 0, piece_bytes: usize::MAX }
+    }
+
+    /// Where each block of so many bytes is a message by itself.
+    pub fn in_pieces(situation: &'a Situation, piece_bytes: usize) -> Self {
+        Self { piece_bytes: piece_bytes.max(1), ..Self::new(situation) }
     }
 
     pub fn cost(&self) -> Cost {
@@ -84,14 +92,15 @@ impl<'a> Estimate<'a> {
         let all = members.saturating_mul(messages);
         let cores = self.cores_in_use(members);
         let (near, far) = (self.near(bytes), self.far(bytes));
-        let (mut work, mut way, mut wire) = (0, 0, 0);
+        let (mut work, mut way, mut wire) = (0_u128, 0, 0);
         if leaving < all {
             work += times(all - leaving, near.sender + near.receiver) / cores;
             way = near.way;
             self.answer(&near);
         }
         if leaving > 0 {
-            work += times(leaving, far.sender + far.receiver) / cores;
+            let crossing = times(leaving, far.sender + far.receiver) / cores;
+            work = work.saturating_add(crossing);
             way = far.way;
             wire = times(leaving, self.wire(bytes));
         }
@@ -181,9 +190,16 @@ impl<'a> Estimate<'a> {
         self.total = self.total.saturating_add(time);
     }
 
-    /// A message inside a machine: through packets with two copies, or announced and fetched with
-    /// one, whichever is shorter.
+    /// A message inside a machine, or the pieces that it has.
     fn near(&self, bytes: usize) -> Price {
+        let pieces = self.pieces(bytes);
+        let price = self.near_piece(bytes.min(self.piece_bytes));
+        let (sender, receiver) = (times(pieces, price.sender), times(pieces, price.receiver));
+        Price { sender, receiver, ..price }
+    }
+
+    /// Through packets with two copies, or announced and fetched with one, whichever is shorter.
+    fn near_piece(&self, bytes: usize) -> Price {
         let costs = &self.situation.costs;
         let (packet, way) = (nanoseconds(costs.packet_ns), nanoseconds(costs.latency_ns));
         let copied = packet + bytes as u128 * u128::from(costs.copy_ps);
@@ -198,9 +214,19 @@ impl<'a> Estimate<'a> {
     fn far(&self, bytes: usize) -> Price {
         let costs = &self.situation.costs;
         let copied = bytes as u128 * u128::from(costs.copy_ps);
-        let end = nanoseconds(costs.far_packet_ns) + copied;
+        let more = times(self.pieces(bytes) - 1, nanoseconds(costs.packet_ns));
+        let end = (nanoseconds(costs.far_packet_ns) + copied).saturating_add(more);
         let way = nanoseconds(costs.far_latency_ns);
         Price { sender: end, way, receiver: end, is_answered: false }
+    }
+
+    /// How many messages it takes; an empty one is one. More bytes than can be told are a block of as
+    /// many members as there can be.
+    fn pieces(&self, bytes: usize) -> u64 {
+        match bytes {
+            usize::MAX if self.piece_bytes < usize::MAX => u32::MAX.into(),
+            _ => (bytes.div_ceil(self.piece_bytes) as u64).clamp(1, u32::MAX.into()),
+        }
     }
 
     /// How long a message occupies the interface of a machine.

@@ -4,6 +4,10 @@
 //! root leads its machine. What happens inside a machine and between the leaders is again whatever
 //! is cheapest there.
 
+mod alltoall;
+
+pub(crate) use alltoall::{alltoall, alltoall_cost};
+
 use crate::fold::Operands;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Place, Schedule};
@@ -214,28 +218,85 @@ pub(crate) fn allreduce(member: Member, operands: Operands, input: Input) -> Sch
     schedule
 }
 
-/// Where the ranks of each machine follow each other.
-pub(crate) fn allgather(member: Member, block_bytes: usize, input: Input) -> Schedule {
+/// Where the ranks of each machine follow each other: `collect` gathers at the first of a machine,
+/// `exchange` is the allgather among leaders, the fullest of whose machines has so many blocks, and
+/// `spread` the broadcast of all blocks inside.
+pub(crate) fn allgather(
+    member: Member,
+    input: Input,
+    collect: impl Fn(Member) -> Schedule,
+    exchange: impl Fn(Member, usize) -> Schedule,
+    spread: impl Fn(Member) -> Schedule,
+) -> Schedule {
     let view = View::new(member, None);
     let mut schedule = Schedule::default();
     let near = view.near_member();
     let own = view.own_blocks(Area::Receive);
     let kept = Area::Receive.block(member.rank as usize);
-    let collection = crate::gather::gather(near, 0, block_bytes, input);
-    view.add_inside(&mut schedule, &collection, |place| match place.area {
+    view.add_inside(&mut schedule, &collect(near), |place| match place.area {
         Area::Receive => own.part(place.first, place.count),
         Area::Send if input == Input::InPlace => kept,
         _ => place,
     });
     if let Some(leader) = view.leader_member() {
         let most = view.sizes.iter().copied().max().unwrap_or(1);
-        let bytes = block_bytes.saturating_mul(most);
-        let across = crate::allgather::allgather(leader, bytes, Input::InPlace);
-        view.add_across(&mut schedule, &across, |place| view.blocks(place));
+        view.add_across(&mut schedule, &exchange(leader, most), |place| view.blocks(place));
     }
-    let size = member.size as usize;
-    let spread = crate::bcast::of_blocks(near, 0, size, block_bytes.saturating_mul(size));
-    view.add_inside(&mut schedule, &spread, |place| place);
+    view.add_inside(&mut schedule, &spread(near), |place| place);
+    schedule
+}
+
+/// Where the ranks of each machine follow each other: reduced to the leaders, scattered among them
+/// and from there. A leader keeps all elements of its machine's reduction, then those of its machine.
+pub(crate) fn reduce_scatter(
+    member: Member,
+    counts: &[usize],
+    operands: Operands,
+    source: Area,
+) -> Schedule {
+    let view = View::new(member, None);
+    let mut schedule = Schedule::default();
+    let near = view.near_member();
+    let operands = Operands { count: counts.iter().sum(), ..operands };
+    let partial = Area::Scratch.blocks(0, operands.count);
+    let behind = |place: Place, blocks: usize| match place.area {
+        Area::Scratch => Area::Scratch.blocks(place.first + blocks, place.count),
+        _ => place,
+    };
+    let inside = crate::reduce::reduce(near, 0, operands, Input::SendBuffer);
+    view.add_inside(&mut schedule, &inside, |place| match place.area {
+        Area::Send => source.blocks(place.first, place.count),
+        Area::Receive => partial.part(place.first, place.count),
+        _ => behind(place, operands.count),
+    });
+    let of_rank = |rank: u32| counts[rank as usize];
+    let own = Area::Receive.blocks(0, of_rank(member.rank));
+    if let Some(leader) = view.leader_member() {
+        let mut after = counts;
+        let of_node = |size: &usize| after.split_off(..*size).unwrap_or_default().iter().sum();
+        let nodes: Vec<usize> = view.sizes.iter().map(of_node).collect();
+        let part = Area::Scratch.blocks(operands.count, nodes[view.node as usize]);
+        let across =
+            crate::reduce_scatter::reduce_scatter(leader, &nodes, operands, Input::SendBuffer);
+        view.add_across(&mut schedule, &across, |place| match place.area {
+            Area::Send => partial.part(place.first, place.count),
+            Area::Receive => part.part(place.first, place.count),
+            _ => behind(place, operands.count + part.count),
+        });
+        let mut first = 0;
+        for rank in &view.near {
+            let share = part.part(first, of_rank(*rank));
+            first += share.count;
+            match share.count {
+                0 => {}
+                _ if *rank == member.rank => schedule.copy(share, own),
+                _ => schedule.send(*rank, share),
+            }
+        }
+    } else if own.count > 0 {
+        schedule.receive(view.near[0], own);
+    }
+    schedule.end_round();
     schedule
 }
 

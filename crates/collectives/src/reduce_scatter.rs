@@ -3,7 +3,9 @@
 use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
 use crate::halving::{self, Participant};
+use crate::hierarchy;
 use crate::member::{Input, Member};
+use crate::reduce;
 use crate::schedule::{Area, Operand, Place, Schedule};
 use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
@@ -24,6 +26,8 @@ pub enum Algorithm {
     /// Pairs exchange halves, quarters, … of the elements, from the farthest partner to the nearest.
     /// For operations that commute.
     Halving,
+    /// To the leaders of the machines, among them, and inside the machines.
+    Hierarchical,
 }
 
 /// All of them, by the names that people use.
@@ -34,6 +38,7 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("binomial", Algorithm::ThroughFirst(Shape::Binomial)),
     ("ring", Algorithm::Ring),
     ("halving", Algorithm::Halving),
+    ("hierarchical", Algorithm::Hierarchical),
 ];
 
 /// Scratch memory for the operands of a share is at most so many bytes where there is another way.
@@ -79,6 +84,17 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
             });
             estimate.leave_power_of_two(member, share);
         }
+        Algorithm::Hierarchical if !hierarchy::is_ordered(member) => return None,
+        Algorithm::Hierarchical => {
+            let inside = |near: Member| {
+                let mut down = Estimate::new(near.situation);
+                down.down(near, Shape::Star, share);
+                Some(reduce::cost(reduce::choose(near, operands), near, operands)? + down.cost())
+            };
+            return hierarchy::cost(member, inside, |far| {
+                cost(choose(far, operands), far, operands)
+            });
+        }
     }
     Some(estimate.cost())
 }
@@ -119,6 +135,9 @@ pub fn with(
     let division = Division::new(member, counts, input.area());
     let mut schedule = Schedule::default();
     match algorithm {
+        Algorithm::Hierarchical => {
+            return hierarchy::reduce_scatter(member, counts, operands, input.area());
+        }
         Algorithm::ThroughFirst(shape) => {
             through_first(&mut schedule, member, shape, operands, &division);
         }

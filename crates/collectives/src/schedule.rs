@@ -283,6 +283,39 @@ impl Schedule {
         }
     }
 
+    /// The same where no message and no step has several blocks: for blocks that differ in size.
+    pub(crate) fn block_by_block(&self) -> Self {
+        let mut single = Self::default();
+        let blocks = |place: Place| (0..place.count).map(move |number| place.part(number, 1));
+        for round in self.rounds() {
+            for transfer in round.transfers {
+                match *transfer {
+                    Transfer::Send { peer, from } => {
+                        blocks(from).for_each(|from| single.send(peer, from));
+                    }
+                    Transfer::Receive { peer, into } => {
+                        blocks(into).for_each(|into| single.receive(peer, into));
+                    }
+                    Transfer::Raise { .. } | Transfer::Await { .. } => {
+                        unreachable!("on a board there are no messages")
+                    }
+                }
+            }
+            for step in round.local {
+                match *step {
+                    Local::Copy { from, into } => {
+                        blocks(from)
+                            .zip(blocks(into))
+                            .for_each(|(from, into)| single.copy(from, into));
+                    }
+                    Local::Reduce { .. } => unreachable!("elements have one size"),
+                }
+            }
+            single.end_round();
+        }
+        single
+    }
+
     /// Keeps the counts of scratch blocks and of blocks in slots: one past the highest that is
     /// named.
     fn note(&mut self, place: Place) {

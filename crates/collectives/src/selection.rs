@@ -81,8 +81,7 @@ impl Operation {
             Self::Barrier => names(barrier::ALGORITHMS),
             Self::Bcast => names(bcast::ALGORITHMS),
             Self::Gather | Self::Scatter => names(gather::ALGORITHMS),
-            Self::Allgather => names(allgather::ALGORITHMS),
-            Self::Allgatherv => names(allgather::ALGORITHMS_V),
+            Self::Allgather | Self::Allgatherv => names(allgather::ALGORITHMS),
             Self::Alltoall => names(alltoall::ALGORITHMS),
             Self::Reduce => names(reduce::ALGORITHMS),
             Self::Allreduce => names(allreduce::ALGORITHMS),
@@ -110,7 +109,7 @@ impl Operation {
                 rank(allgather::ALGORITHMS, wanted, |a| allgather::cost(a, member, bytes))
             }
             Self::Allgatherv => {
-                rank(allgather::ALGORITHMS_V, wanted, |a| allgather::cost(a, member, bytes))
+                rank(allgather::ALGORITHMS, wanted, |a| allgather::cost_v(a, member, bytes))
             }
             Self::Alltoall => {
                 rank(alltoall::ALGORITHMS, wanted, |a| alltoall::cost(a, member, bytes))

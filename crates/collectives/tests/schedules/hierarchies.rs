@@ -2,8 +2,8 @@
 //! checks each operation with each of its algorithms, also where it is not the cheapest.
 
 use collectives::{
-    Input, Layout, Member, Operands, Operation, Preferences, Schedule, Situation, allgather,
-    allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter,
+    Input, Layout, Member, Operands, Operation, Preferences, Schedule, Situation, Transfer,
+    allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter,
 };
 use proptest::prelude::*;
 
@@ -114,8 +114,20 @@ proptest! {
                 prop_assert_eq!(got, &given[rank as usize], "scatter {}", algorithm);
             }
 
-            let case = Case::new(&nodes, Operation::Allgather, algorithm, crowded);
-            let start = (0..size).map(|rank| {
+            let case = Case::new(&nodes, Operation::Barrier, algorithm, crowded);
+            case.run(vec![Memory::default(); size as usize], barrier::barrier);
+        }
+    }
+
+    #[test]
+    fn every_algorithm_brings_all_data_to_all_on_any_machines(
+        nodes in nodes(), in_place: bool, crowded: bool,
+    ) {
+        let size = nodes.len() as u32;
+        let input = if in_place { Input::InPlace } else { Input::SendBuffer };
+        let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
+        for algorithm in 0..8 {
+            let start: Vec<Memory> = (0..size).map(|rank| {
                 let mut receive = vec![None; size as usize];
                 if in_place {
                     receive[rank as usize] = block(rank, 0);
@@ -123,8 +135,24 @@ proptest! {
                 }
                 Memory::new(vec![block(rank, 0)], receive)
             }).collect();
-            let end = case.run(start, |member| allgather::allgather(member, 8, input));
+            let case = Case::new(&nodes, Operation::Allgather, algorithm, crowded);
+            let end = case.run(start.clone(), |member| allgather::allgather(member, 8, input));
             prop_assert!(end.iter().all(|memory| memory.receive == all), "allgather {}", algorithm);
+            let case = Case::new(&nodes, Operation::Allgatherv, algorithm, crowded);
+            let end = case.run(start, |member| {
+                let schedule = allgather::allgatherv(member, 8 * size as usize, input);
+                let transfers = schedule.rounds().flat_map(|round| round.transfers.to_vec());
+                use Transfer::{Receive, Send};
+                for transfer in transfers {
+                    let (Send { from: place, .. } | Receive { into: place, .. }) = transfer else {
+                        unreachable!("there is no board")
+                    };
+                    assert_eq!(place.count, 1, "blocks of their own sizes travel alone");
+                }
+                assert_eq!(schedule.scratch_blocks(), 0);
+                schedule
+            });
+            prop_assert!(end.iter().all(|memory| memory.receive == all), "allgatherv {}", algorithm);
 
             let case = Case::new(&nodes, Operation::Alltoall, algorithm, crowded);
             let blocks_of = |rank| (0..size as usize).map(|number| block(rank, number)).collect();
@@ -137,9 +165,6 @@ proptest! {
                 let expected: Vec<Block> = (0..size).map(|peer| block(peer, rank)).collect();
                 prop_assert_eq!(&memory.receive, &expected, "alltoall {}", algorithm);
             }
-
-            let case = Case::new(&nodes, Operation::Barrier, algorithm, crowded);
-            case.run(vec![Memory::default(); size as usize], barrier::barrier);
         }
     }
 
