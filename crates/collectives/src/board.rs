@@ -23,6 +23,8 @@ use crate::schedule::{Area, Place, Schedule};
 pub struct Room {
     /// How many bytes a slot holds.
     pub slot_bytes: usize,
+    /// Whether each member can read and write memory that others expose.
+    pub regions: bool,
 }
 
 /// The slots of a board: small ones for operations in which each member shows little, and large ones.

@@ -94,6 +94,23 @@ pub enum Local {
         /// a function that does not commute needs a copy of an operand.
         first: Operand,
     },
+    /// On the board: lets the others use all blocks of `area`, the send or the receive buffer, from
+    /// the next stage on until the schedule ends. It is written into the own slot.
+    Expose {
+        /// What is exposed.
+        area: Area,
+        /// As what.
+        role: Role,
+    },
+}
+
+/// As what a member exposes a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// What it contributes.
+    Input,
+    /// Where its result goes.
+    Result,
 }
 
 /// One of the two operands of [`Local::Reduce`].
@@ -136,6 +153,12 @@ pub enum Area {
     /// member is only read, after [`Transfer::Await`]. No local step reads and writes slots at
     /// once, and none reduces into a slot.
     Slot(u32),
+    /// What another member contributes, which it has exposed ([`Local::Expose`]): read only, by
+    /// copies into own memory.
+    InputOf(u32),
+    /// Where another member's result goes, which it has exposed: written only, by copies of own
+    /// memory.
+    ResultOf(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,6 +234,11 @@ impl Schedule {
         Self { uses_board: true, ..Self::default() }
     }
 
+    pub(crate) fn expose(&mut self, area: Area, role: Role) {
+        self.uses_board = true;
+        self.local.push(Local::Expose { area, role });
+    }
+
     pub(crate) fn raise(&mut self, stage: u16) {
         self.uses_board = true;
         self.transfers.push(Transfer::Raise { stage });
@@ -277,6 +305,7 @@ impl Schedule {
                     Local::Reduce { from, into, first } => {
                         self.reduce(place(from), place(into), first);
                     }
+                    Local::Expose { .. } => unreachable!("a board has the members that it has"),
                 }
             }
             self.end_round();
@@ -323,7 +352,7 @@ impl Schedule {
         match place.area {
             Area::Scratch => self.scratch_blocks = self.scratch_blocks.max(end),
             Area::Slot(_) => self.slot_blocks = self.slot_blocks.max(end),
-            Area::Send | Area::Receive => {}
+            Area::Send | Area::Receive | Area::InputOf(_) | Area::ResultOf(_) => {}
         }
     }
 }

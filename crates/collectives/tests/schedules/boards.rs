@@ -9,7 +9,8 @@ const SIZE_MAX: u32 = 17;
 const SEEDS: [u64; 2] = [0, 0x1234_5678_9abc_def1];
 const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
 /// Slots in which much fits, and such in which little does.
-const ROOMS: [Room; 2] = [Room { slot_bytes: 32 << 10 }, Room { slot_bytes: 1360 }];
+const ROOMS: [Room; 2] =
+    [Room { slot_bytes: 32 << 10, regions: true }, Room { slot_bytes: 1360, regions: true }];
 
 /// What the ranks of `ranks` make together of element `number`.
 fn folded(ranks: std::ops::Range<u32>, number: usize) -> Block {

@@ -3,6 +3,7 @@
 mod boards;
 mod choice;
 mod data_movement;
+mod exposures;
 mod hierarchies;
 mod intercommunicators;
 mod neighborhoods;

@@ -6,9 +6,11 @@
 //! what others have read follows their reading, by what was raised and awaited in between. That is
 //! told by vector clocks, so it does not depend on the order in which the processes happen to move.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
-use collectives::{Area, Layout, Local, Member, Operand, Place, Schedule, Situation, Transfer};
+use collectives::{
+    Area, Layout, Local, Member, Operand, Place, Role, Schedule, Situation, Transfer,
+};
 
 /// What a block holds: the operands that went into it, in order; nothing where it is undefined.
 pub type Block = Option<Vec<u64>>;
@@ -64,7 +66,7 @@ impl Memory {
             Area::Send => &mut self.send,
             Area::Receive => &mut self.receive,
             Area::Scratch => &mut self.scratch,
-            Area::Slot(_) => unreachable!("slots belong to the board"),
+            _ => unreachable!("{area:?} is no memory of one process"),
         }
     }
 
@@ -92,6 +94,17 @@ struct Process {
     /// whenever it tells others.
     clock: Clock,
     slot: Slot,
+    /// What it has exposed, and its own time when it did.
+    exposed: Vec<(Role, Area, u64)>,
+    /// Who has used blocks of its buffers.
+    uses: HashMap<(Area, usize), Uses>,
+}
+
+/// The last writing of a block, and all readings by others since: who, and when by their own time.
+#[derive(Clone, Default)]
+struct Uses {
+    written: Option<(usize, u64)>,
+    read: Vec<(usize, u64)>,
 }
 
 type Clock = Vec<u64>;
@@ -146,7 +159,17 @@ pub fn execute_in_order(
             clock.iter_mut().skip(rank).take(1).for_each(|time| *time = 1);
             let blocks = vec![SlotBlock::default(); schedule.slot_blocks()];
             let slot = Slot { blocks, raised: Vec::new() };
-            Process { schedule, memory, round: 0, pending: 0, awaited: Vec::new(), clock, slot }
+            Process {
+                schedule,
+                memory,
+                round: 0,
+                pending: 0,
+                awaited: Vec::new(),
+                clock,
+                slot,
+                exposed: Vec::new(),
+                uses: HashMap::new(),
+            }
         })
         .collect();
     for (rank, process) in processes.iter_mut().enumerate() {
@@ -219,7 +242,18 @@ fn look_at_board(processes: &mut [Process], rank: usize) {
 
 /// Reads from any area; `rank` is the reader.
 fn read(processes: &mut [Process], rank: usize, place: Place) -> Vec<Block> {
-    let Area::Slot(owner) = place.area else { return processes[rank].memory.read(place) };
+    let owner = match place.area {
+        Area::Slot(owner) => owner,
+        Area::InputOf(owner) => {
+            let place = exposed(processes, rank, owner as usize, Role::Input, place);
+            note_reading(processes, owner as usize, rank, place);
+            return processes[owner as usize].memory.read(place);
+        }
+        _ => {
+            note_reading(processes, rank, rank, place);
+            return processes[rank].memory.read(place);
+        }
+    };
     let clock = processes[rank].clock.clone();
     let owner = owner as usize;
     let blocks = &mut processes[owner].slot.blocks[place.first..place.first + place.count];
@@ -232,8 +266,20 @@ fn read(processes: &mut [Process], rank: usize, place: Place) -> Vec<Block> {
 }
 
 /// Writes to any area; `rank` is the writer.
-fn write(process: &mut Process, rank: usize, place: Place, data: &[Block]) {
-    let Area::Slot(owner) = place.area else { return process.memory.write(place, data) };
+fn write(processes: &mut [Process], rank: usize, place: Place, data: &[Block]) {
+    let owner = match place.area {
+        Area::Slot(owner) => owner,
+        Area::ResultOf(owner) => {
+            let place = exposed(processes, rank, owner as usize, Role::Result, place);
+            note_writing(processes, owner as usize, rank, place);
+            return processes[owner as usize].memory.write(place, data);
+        }
+        _ => {
+            note_writing(processes, rank, rank, place);
+            return processes[rank].memory.write(place, data);
+        }
+    };
+    let process = &mut processes[rank];
     assert_eq!(owner as usize, rank, "{rank} writes into the slot of {owner}");
     for (block, data) in process.slot.blocks[place.first..].iter_mut().zip(data) {
         let disturbed = block.read.iter().find(|(reader, at)| *at > process.clock[*reader]);
@@ -303,24 +349,83 @@ fn overlap(one: Place, other: Place) -> bool {
 fn finish_round(processes: &mut [Process], rank: usize) {
     let schedule = processes[rank].schedule.clone();
     let round = schedule.round(processes[rank].round).expect("the process is in a round");
+    let is_foreign = |place: Place| matches!(place.area, Area::InputOf(_) | Area::ResultOf(_));
     let is_slot = |place: Place| matches!(place.area, Area::Slot(_));
     for local in round.local {
-        let (Local::Copy { from, into } | Local::Reduce { from, into, .. }) = *local;
+        let (from, into) = match *local {
+            Local::Copy { from, into } | Local::Reduce { from, into, .. } => (from, into),
+            Local::Expose { area, role } => {
+                let since = processes[rank].clock[rank];
+                processes[rank].exposed.push((role, area, since));
+                continue;
+            }
+        };
         assert!(!overlap(from, into), "{local:?} overlaps");
         assert!(!(is_slot(from) && is_slot(into)), "{local:?} reads and writes slots");
         assert_eq!(from.count, into.count, "{local:?} has two sizes");
         let mut data = read(processes, rank, from);
         if let Local::Reduce { first, .. } = *local {
             assert!(!is_slot(into), "{local:?} reduces into a slot");
+            assert!(!is_foreign(from) && !is_foreign(into), "{local:?} combines over there");
             let other = processes[rank].memory.read(into);
             data = match first {
                 Operand::From => combine(&data, &other),
                 Operand::Into => combine(&other, &data),
             };
         }
-        write(&mut processes[rank], rank, into, &data);
+        write(processes, rank, into, &data);
     }
     processes[rank].round += 1;
+    if processes[rank].round == processes[rank].schedule.round_count() {
+        check_left_alone(&processes[rank]);
+    }
+}
+
+/// The place in the memory of `owner` that it has exposed, as `rank` knows already.
+fn exposed(processes: &[Process], rank: usize, owner: usize, role: Role, place: Place) -> Place {
+    assert_ne!(owner, rank, "the own buffers have names of their own");
+    let found = processes[owner].exposed.iter().find(|exposed| exposed.0 == role);
+    let (_, area, since) = found.unwrap_or_else(|| panic!("{owner} has not exposed {place:?}"));
+    assert!(*since <= processes[rank].clock[owner], "{rank} uses {place:?} too early");
+    Place { area: *area, ..place }
+}
+
+/// What others have written must be known to be there.
+fn note_reading(processes: &mut [Process], owner: usize, reader: usize, place: Place) {
+    if processes[reader].clock.is_empty() {
+        return;
+    }
+    let clock = processes[reader].clock.clone();
+    for block in place.first..place.first + place.count {
+        let uses = processes[owner].uses.entry((place.area, block)).or_default();
+        let early = uses.written.filter(|(writer, at)| *writer != reader && *at > clock[*writer]);
+        assert_eq!(early, None, "{reader} reads {place:?} of {owner} while it is written");
+        uses.read.push((reader, clock[reader]));
+    }
+}
+
+/// All others must be known to be done with what is written over.
+fn note_writing(processes: &mut [Process], owner: usize, writer: usize, place: Place) {
+    if processes[writer].clock.is_empty() {
+        return;
+    }
+    let clock = processes[writer].clock.clone();
+    for block in place.first..place.first + place.count {
+        let uses = processes[owner].uses.entry((place.area, block)).or_default();
+        let all = uses.read.iter().chain(&uses.written);
+        let disturbed = all.copied().find(|(user, at)| *user != writer && *at > clock[*user]);
+        assert_eq!(disturbed, None, "{writer} writes over {place:?} of {owner}");
+        *uses = Uses { written: Some((writer, clock[writer])), read: Vec::new() };
+    }
+}
+
+/// When an operation is over, nobody uses the buffers any more.
+fn check_left_alone(process: &Process) {
+    for (block, uses) in &process.uses {
+        for (user, at) in uses.read.iter().chain(&uses.written) {
+            assert!(*at <= process.clock[*user], "{user} uses {block:?} after the end");
+        }
+    }
 }
 
 /// An operation that is associative and commutes with nothing: the operands one after the other.

@@ -1,0 +1,287 @@
+//! Operations that copy once: members of one machine expose their buffers, and others read them, or
+//! write into them, by themselves.
+//!
+//! The board carries the flags. A member exposes what the others need and raises the first stage;
+//! who needs it waits for that, copies, and raises that it has; nobody's buffers are used after its
+//! part is over. Each returns none where the operation cannot be carried out so.
+
+use crate::board::Room;
+use crate::fold::Operands;
+use crate::member::{Input, Member};
+use crate::schedule::{Area, Operand, Place, Role, Schedule};
+use crate::share::share;
+
+/// Reductions combine so many bytes at once, which stay in the inner caches meanwhile.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// `MPI_Bcast` (section 6.4) of `bytes` bytes: all read the root's buffer.
+pub fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Schedule> {
+    let mut schedule = begin(member, room, bytes)?;
+    let whole = Area::Receive.blocks(0, bytes);
+    if member.rank == root {
+        show(&mut schedule, Some(Area::Receive), false);
+        schedule.end_round();
+        wait_for_others(&mut schedule, member, 1);
+    } else {
+        schedule.wait(root, 1, None);
+        schedule.copy(Area::InputOf(root).blocks(0, bytes), whole);
+        schedule.end_round();
+        schedule.raise(1);
+    }
+    schedule.end_round();
+    Some(schedule)
+}
+
+/// `MPI_Scatter` (section 6.6): each reads its block out of the root's buffer.
+pub fn scatter(
+    member: Member,
+    room: Room,
+    root: u32,
+    block_bytes: usize,
+    input: Input,
+) -> Option<Schedule> {
+    let mut schedule = begin(member, room, block_bytes)?;
+    let (own, into) = (member.rank as usize, Area::Receive.block(0));
+    if member.rank == root {
+        show(&mut schedule, Some(Area::Send), false);
+        if input == Input::SendBuffer {
+            schedule.copy(Area::Send.block(own), into);
+        }
+        schedule.end_round();
+        wait_for_others(&mut schedule, member, 1);
+    } else {
+        schedule.wait(root, 1, None);
+        schedule.copy(Area::InputOf(root).block(own), into);
+        schedule.end_round();
+        schedule.raise(1);
+    }
+    schedule.end_round();
+    Some(schedule)
+}
+
+/// `MPI_Gather` (section 6.5): each writes its block into the root's buffer.
+pub fn gather(
+    member: Member,
+    room: Room,
+    root: u32,
+    block_bytes: usize,
+    input: Input,
+) -> Option<Schedule> {
+    let mut schedule = begin(member, room, block_bytes)?;
+    let (own, from) = (member.rank as usize, Area::Send.block(0));
+    if member.rank == root {
+        show(&mut schedule, None, true);
+        if input == Input::SendBuffer {
+            schedule.copy(from, Area::Receive.block(own));
+        }
+        schedule.end_round();
+        wait_for_others(&mut schedule, member, 1);
+    } else {
+        schedule.wait(root, 1, None);
+        schedule.copy(from, Area::ResultOf(root).block(own));
+        schedule.end_round();
+        schedule.raise(1);
+    }
+    schedule.end_round();
+    Some(schedule)
+}
+
+/// `MPI_Allgather` (section 6.7): each reads the blocks of all.
+pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
+    let mut schedule = begin(member, room, block_bytes)?;
+    let place = |rank: u32| Area::Receive.block(rank as usize);
+    show(&mut schedule, Some(input.area()), false);
+    if input == Input::SendBuffer {
+        schedule.copy(Area::Send.block(0), place(member.rank));
+    }
+    schedule.end_round();
+    for peer in others(member) {
+        schedule.wait(peer, 1, None);
+        let from = match input {
+            Input::SendBuffer => Area::InputOf(peer).block(0),
+            Input::InPlace => Area::InputOf(peer).block(peer as usize),
+        };
+        schedule.copy(from, place(peer));
+        schedule.end_round();
+    }
+    meet(&mut schedule, member, 2);
+    Some(schedule)
+}
+
+/// `MPI_Alltoall` (section 6.8), not in place: each reads its blocks out of the buffers of all.
+pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
+    if input == Input::InPlace {
+        return None;
+    }
+    let mut schedule = begin(member, room, block_bytes)?;
+    let own = member.rank as usize;
+    show(&mut schedule, Some(Area::Send), false);
+    schedule.copy(Area::Send.block(own), Area::Receive.block(own));
+    schedule.end_round();
+    for peer in others(member) {
+        schedule.wait(peer, 1, None);
+        schedule.copy(Area::InputOf(peer).block(own), Area::Receive.block(peer as usize));
+        schedule.end_round();
+    }
+    meet(&mut schedule, member, 2);
+    Some(schedule)
+}
+
+/// `MPI_Reduce` (section 6.9.1): each combines its share of all operands, and writes the result into
+/// the root's buffer.
+pub fn reduce(
+    member: Member,
+    room: Room,
+    root: u32,
+    operands: Operands,
+    input: Input,
+) -> Option<Schedule> {
+    let mut schedule = begin(member, room, operands.bytes())?;
+    let is_root = member.rank == root;
+    // Only the root can tell that it is in place.
+    let area = if is_root { input.area() } else { Area::Send };
+    show(&mut schedule, Some(area), is_root);
+    wait_for_others(&mut schedule, member, 1);
+    let mine = share(area, operands.count, member.size, member.rank);
+    for piece in pieces(mine, operands) {
+        let partial = Area::Scratch.blocks(0, piece.count);
+        fold(&mut schedule, member, piece, partial, Area::InputOf);
+        let into = if is_root { Area::Receive } else { Area::ResultOf(root) };
+        schedule.copy(partial, into.blocks(piece.first, piece.count));
+    }
+    schedule.end_round();
+    meet(&mut schedule, member, 2);
+    Some(schedule)
+}
+
+/// `MPI_Allreduce` (section 6.9.6): each combines its share of all operands, and writes the result
+/// into the buffers of all.
+pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+    let mut schedule = begin(member, room, operands.bytes())?;
+    show(&mut schedule, Some(input.area()), true);
+    wait_for_others(&mut schedule, member, 1);
+    let mine = share(input.area(), operands.count, member.size, member.rank);
+    for piece in pieces(mine, operands) {
+        let partial = Area::Scratch.blocks(0, piece.count);
+        fold(&mut schedule, member, piece, partial, Area::InputOf);
+        // Nobody else reads this share of anybody's operands, which may lie there.
+        schedule.copy(partial, Area::Receive.blocks(piece.first, piece.count));
+        for peer in others(member) {
+            schedule.copy(partial, Area::ResultOf(peer).blocks(piece.first, piece.count));
+        }
+    }
+    schedule.end_round();
+    meet(&mut schedule, member, 2);
+    Some(schedule)
+}
+
+/// `MPI_Reduce_scatter_block` (section 6.10.1): each combines its elements of all operands.
+pub fn reduce_scatter_block(
+    member: Member,
+    room: Room,
+    operands: Operands,
+    input: Input,
+) -> Option<Schedule> {
+    let mut schedule = begin(member, room, operands.bytes())?;
+    let count = operands.count;
+    show(&mut schedule, Some(input.area()), false);
+    wait_for_others(&mut schedule, member, 1);
+    let mine = input.area().blocks(member.rank as usize * count, count);
+    // In place the result must not come before others have read what is there.
+    let in_place = input == Input::InPlace;
+    let behind = operands.per_piece().min(count);
+    for piece in pieces(mine, operands) {
+        let done = piece.first - mine.first;
+        let result = match in_place {
+            true => Area::Scratch.blocks(behind + done, piece.count),
+            false => Area::Receive.blocks(done, piece.count),
+        };
+        fold(&mut schedule, member, piece, result, Area::InputOf);
+    }
+    schedule.end_round();
+    meet(&mut schedule, member, 2);
+    if in_place {
+        schedule.copy(Area::Scratch.blocks(behind, count), Area::Receive.blocks(0, count));
+        schedule.end_round();
+    }
+    Some(schedule)
+}
+
+/// An empty schedule, if members can use each other's buffers and there is something to do.
+fn begin(member: Member, room: Room, bytes: usize) -> Option<Schedule> {
+    (room.regions && member.size > 1 && bytes > 0).then(Schedule::default)
+}
+
+/// Exposes what this member contributes, and where its result goes, and begins the round that tells
+/// the others.
+fn show(schedule: &mut Schedule, input: Option<Area>, result: bool) {
+    input.iter().for_each(|area| schedule.expose(*area, Role::Input));
+    if result {
+        schedule.expose(Area::Receive, Role::Result);
+    }
+    schedule.end_round();
+    schedule.raise(1);
+}
+
+/// The others, beginning with the next one above, so that not all use the same buffer at once.
+fn others(member: Member) -> impl Iterator<Item = u32> {
+    let Member { rank, size, .. } = member;
+    (1..size)
+        .map(move |distance| ((u64::from(rank) + u64::from(distance)) % u64::from(size)) as u32)
+}
+
+fn wait_for_others(schedule: &mut Schedule, member: Member, stage: u16) {
+    others(member).for_each(|peer| schedule.wait(peer, stage, None));
+}
+
+/// All tell that they use no buffer of others any more, and wait until all have.
+fn meet(schedule: &mut Schedule, member: Member, stage: u16) {
+    schedule.raise(stage);
+    wait_for_others(schedule, member, stage);
+    schedule.end_round();
+}
+
+/// A share in parts that stay in the caches.
+fn pieces(share: Place, operands: Operands) -> impl Iterator<Item = Place> {
+    let length = operands.per_piece();
+    (0..share.count.div_ceil(length)).map(move |number| {
+        let first = number * length;
+        share.part(first, length.min(share.count - first))
+    })
+}
+
+/// Combines the elements at `own` with those of all others, in the order of ranks, into `result`,
+/// which does not overlap them. Scratch memory behind `result`, or at its beginning, takes what is
+/// read.
+fn fold(
+    schedule: &mut Schedule,
+    member: Member,
+    own: Place,
+    result: Place,
+    of: impl Fn(u32) -> Area,
+) {
+    let operand = |rank: u32| match rank == member.rank {
+        true => own,
+        false => of(rank).blocks(own.first, own.count),
+    };
+    schedule.copy(operand(member.size - 1), result);
+    let staged = match result.area {
+        Area::Scratch if result.first == 0 => Area::Scratch.blocks(own.count, own.count),
+        _ => Area::Scratch.blocks(0, own.count),
+    };
+    for rank in (0..member.size - 1).rev() {
+        if rank == member.rank {
+            schedule.reduce(own, result, Operand::From);
+        } else {
+            schedule.copy(operand(rank), staged);
+            schedule.reduce(staged, result, Operand::From);
+        }
+    }
+}
+
+impl Operands {
+    /// How many elements are combined at once.
+    fn per_piece(self) -> usize {
+        (PIECE_BYTES / self.element_bytes.max(1)).max(1)
+    }
+}

@@ -1,0 +1,163 @@
+//! Operations that copy once, for all sizes, roots and both forms of input, in several orders of
+//! moves.
+
+use collectives::board::Room;
+use collectives::direct;
+use collectives::{Input, Member, Operands, Schedule, Situation};
+
+use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
+
+const SIZE_MAX: u32 = 9;
+const SEEDS: [u64; 4] = [0, 1, 77, 0x1234_5678_9abc_def1];
+const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
+const ROOM: Room = Room { slot_bytes: 1024, regions: true };
+
+/// Runs an operation in several orders of moves; no message may be sent.
+fn run(
+    size: u32,
+    of: impl Fn(Member) -> Option<Schedule>,
+    memory: impl Fn(u32) -> Memory,
+    check: impl Fn(u32, &Memory),
+) {
+    let situation = Situation::plain(size);
+    for seed in SEEDS {
+        let schedules = members(size, &situation).map(|member| of(member).unwrap()).collect();
+        let (end, messages) = execute_in_order(schedules, (0..size).map(&memory).collect(), seed);
+        assert_eq!(messages, 0);
+        (0..size).zip(&end).for_each(|(rank, memory)| check(rank, memory));
+    }
+}
+
+fn folded(size: u32, numbers: std::ops::Range<usize>) -> Vec<Block> {
+    numbers.map(|number| Some((0..size).map(|rank| symbol(rank, number)).collect())).collect()
+}
+
+fn blocks(rank: u32, count: usize) -> Vec<Block> {
+    (0..count).map(|number| block(rank, number)).collect()
+}
+
+/// Memory of who contributes `own` and gets `result` blocks, which replace the input in place.
+fn memory(own: Vec<Block>, result: usize, input: Input) -> Memory {
+    match input {
+        Input::SendBuffer => Memory::new(own, vec![None; result]),
+        Input::InPlace => Memory::new(Vec::new(), own),
+    }
+}
+
+#[test]
+fn data_of_a_root_is_read_or_written_by_all() {
+    for size in 2..=SIZE_MAX {
+        for (root, input) in (0..size).flat_map(|root| INPUTS.map(|input| (root, input))) {
+            let data = blocks(root, 5);
+            run(
+                size,
+                |member| direct::bcast(member, ROOM, root, 5),
+                |rank| {
+                    Memory::new(Vec::new(), if rank == root { data.clone() } else { vec![None; 5] })
+                },
+                |_, end| assert_eq!(end.receive, data),
+            );
+            let given = blocks(root, size as usize);
+            run(
+                size,
+                |member| direct::scatter(member, ROOM, root, 8, input),
+                |rank| match (rank == root, input) {
+                    (false, _) => Memory::new(Vec::new(), vec![None]),
+                    (true, Input::SendBuffer) => Memory::new(given.clone(), vec![None]),
+                    (true, Input::InPlace) => Memory::new(given.clone(), Vec::new()),
+                },
+                |rank, end| {
+                    if rank != root || input == Input::SendBuffer {
+                        assert_eq!(end.receive[0], given[rank as usize]);
+                    }
+                },
+            );
+            let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
+            run(
+                size,
+                |member| direct::gather(member, ROOM, root, 8, input),
+                |rank| {
+                    let mut receive = vec![None; if rank == root { size as usize } else { 0 }];
+                    match (rank == root, input) {
+                        (true, Input::InPlace) => {
+                            receive[rank as usize] = block(rank, 0);
+                            Memory::new(Vec::new(), receive)
+                        }
+                        _ => Memory::new(vec![block(rank, 0)], receive),
+                    }
+                },
+                |rank, end| assert!(rank != root || end.receive == all),
+            );
+        }
+    }
+}
+
+#[test]
+fn data_of_all_is_read_by_all() {
+    for size in 2..=SIZE_MAX {
+        let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
+        for input in INPUTS {
+            run(
+                size,
+                |member| direct::allgather(member, ROOM, 8, input),
+                |rank| {
+                    let mut receive = vec![None; size as usize];
+                    if input == Input::InPlace {
+                        receive[rank as usize] = block(rank, 0);
+                        return Memory::new(Vec::new(), receive);
+                    }
+                    Memory::new(vec![block(rank, 0)], receive)
+                },
+                |_, end| assert_eq!(end.receive, all),
+            );
+        }
+        run(
+            size,
+            |member| direct::alltoall(member, ROOM, 8, Input::SendBuffer),
+            |rank| Memory::new(blocks(rank, size as usize), vec![None; size as usize]),
+            |rank, end| {
+                let got: Vec<Block> = (0..size).map(|peer| block(peer, rank as usize)).collect();
+                assert_eq!(end.receive, got);
+            },
+        );
+    }
+}
+
+#[test]
+fn shares_are_combined_in_the_order_of_ranks() {
+    for size in 2..=SIZE_MAX {
+        // Several elements at once, or several times one element.
+        for (count, element_bytes) in [(1, 8), (23, 8), (23, 20_000), (40, 1 << 20)] {
+            let operands = Operands { count, element_bytes, commutative: false };
+            for input in INPUTS {
+                for root in [0, size / 2, size - 1] {
+                    run(
+                        size,
+                        |member| direct::reduce(member, ROOM, root, operands, input),
+                        |rank| match rank == root {
+                            true => memory(blocks(rank, count), count, input),
+                            false => Memory::new(blocks(rank, count), Vec::new()),
+                        },
+                        |rank, end| assert!(rank != root || end.receive == folded(size, 0..count)),
+                    );
+                }
+                run(
+                    size,
+                    |member| direct::allreduce(member, ROOM, operands, input),
+                    |rank| memory(blocks(rank, count), count, input),
+                    |_, end| assert_eq!(end.receive, folded(size, 0..count)),
+                );
+                let all = count * size as usize;
+                run(
+                    size,
+                    |member| direct::reduce_scatter_block(member, ROOM, operands, input),
+                    |rank| memory(blocks(rank, all), count, input),
+                    |rank, end| {
+                        let first = rank as usize * count;
+                        assert_eq!(end.receive[..count], folded(size, first..first + count));
+                    },
+                );
+            }
+        }
+    }
+}
