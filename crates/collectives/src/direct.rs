@@ -12,7 +12,7 @@ use crate::schedule::{Area, Operand, Place, Role, Schedule};
 use crate::share::share;
 
 /// Reductions combine so many bytes at once, which stay in the inner caches meanwhile.
-const PIECE_BYTES: usize = 32 << 10;
+pub(crate) const PIECE_BYTES: usize = 32 << 10;
 
 /// `MPI_Bcast` (section 6.4) of `bytes` bytes: all read the root's buffer.
 pub fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Schedule> {

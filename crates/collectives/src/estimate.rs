@@ -150,16 +150,59 @@ impl<'a> Estimate<'a> {
         self.work(active, bytes, self.situation.costs.copy_ps);
     }
 
+    /// `active` processes of one machine copy `bytes` bytes each out of others' memory, or into it, by
+    /// so many calls.
+    pub fn fetch(&mut self, active: u64, bytes: usize, calls: u64) {
+        self.work(active, bytes, self.situation.costs.fetch_ps);
+        let calls = times(calls.saturating_mul(active), nanoseconds(self.situation.costs.fetch_ns));
+        self.add(calls / self.cores_in_use(active));
+    }
+
+    /// All raise flags, and wait for those of others.
+    pub fn flag(&mut self) {
+        self.add(nanoseconds(self.situation.costs.flag_ns));
+        self.turns(self.situation.load());
+    }
+
+    /// All raise flags, and only the root waits for them.
+    pub fn flag_to_root(&mut self) {
+        self.add(nanoseconds(self.situation.costs.flag_ns));
+        self.turns(1);
+    }
+
+    /// Two things, one after the other, or at the same time where all have cores and it is done
+    /// piece by piece.
+    pub fn together(
+        &mut self,
+        first: impl FnOnce(&mut Self),
+        second: impl FnOnce(&mut Self),
+        in_pieces: bool,
+    ) {
+        let before = self.total;
+        first(self);
+        let between = self.total;
+        second(self);
+        if in_pieces && !self.situation.crowded {
+            let longer = (between - before).max(self.total - between);
+            self.total = before.saturating_add(longer);
+        }
+    }
+
     /// `active` processes of one machine combine two operands of `bytes` bytes each, one of which
     /// has come in a message. If it is large, it has left the inner caches before its end came.
     pub fn reduce(&mut self, active: u64, bytes: usize) {
-        self.work(active, bytes, self.situation.costs.reduce_ps);
+        self.reduce_piecewise(active, bytes);
         let again = match bytes {
             0..FETCHED_BYTES_MIN => 0,
             FETCHED_BYTES_MIN..CACHED_BYTES_MAX => 2,
             _ => 4,
         };
         self.work(active, bytes, self.situation.costs.copy_ps.saturating_mul(again));
+    }
+
+    /// The same, of pieces that are combined as soon as they have come.
+    pub fn reduce_piecewise(&mut self, active: u64, bytes: usize) {
+        self.work(active, bytes, self.situation.costs.reduce_ps);
     }
 
     fn work(&mut self, active: u64, bytes: usize, picoseconds: u64) {

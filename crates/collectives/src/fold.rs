@@ -21,7 +21,8 @@ pub struct Operands {
 }
 
 impl Operands {
-    pub(crate) fn bytes(self) -> usize {
+    /// The size of the data that they make together, or of what each process gets.
+    pub fn bytes(self) -> usize {
         self.count.saturating_mul(self.element_bytes)
     }
 

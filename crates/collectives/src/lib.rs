@@ -36,6 +36,7 @@ pub mod scatter;
 mod schedule;
 mod selection;
 mod share;
+mod shared;
 mod situation;
 mod tree;
 
@@ -55,6 +56,6 @@ pub use reduce_scatter::{reduce_scatter, reduce_scatter_block};
 pub use scan::{exscan, scan};
 pub use scatter::{scatter, scatterv};
 pub use schedule::{Area, Local, Operand, Place, Role, Round, Schedule, Transfer};
-pub use selection::{Operation, Preferences};
+pub use selection::{BOARD, DIRECT, Operation, Preferences};
 pub use situation::{Layout, Situation};
 pub use tree::Shape;

@@ -1,11 +1,12 @@
 //! The choice between the algorithms of an operation: the cheapest one, or the one that a person
 //! wants.
 
+use crate::board::Room;
 use crate::estimate::Cost;
 use crate::fold::Operands;
 use crate::member::Member;
 use crate::{
-    allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter,
+    allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter, shared,
 };
 
 /// The operations that have several algorithms.
@@ -34,6 +35,12 @@ pub enum Operation {
 }
 
 const COUNT: usize = 10;
+
+/// The name of all algorithms on the board.
+pub const BOARD: &str = "board";
+
+/// The name of all algorithms that copy once.
+pub const DIRECT: &str = "direct";
 
 /// The algorithms that a person wants to be taken where they can be, by operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,10 +79,11 @@ impl Operation {
         }
     }
 
-    /// The names of its algorithms.
+    /// The names of its algorithms: those that send messages, and those that use memory which all
+    /// members share ([`BOARD`]) or expose to each other ([`DIRECT`]).
     pub fn algorithms(self) -> Vec<&'static str> {
         fn names<A>(table: &[(&'static str, A)]) -> Vec<&'static str> {
-            table.iter().map(|(name, _)| *name).collect()
+            table.iter().map(|(name, _)| *name).chain([BOARD, DIRECT]).collect()
         }
         match self {
             Self::Barrier => names(barrier::ALGORITHMS),
@@ -91,8 +99,18 @@ impl Operation {
 
     /// The algorithms that this operation can be carried out by, with their predicted times; the
     /// one that is taken comes first, the others from the fastest to the slowest. `bytes` is the
-    /// size of what one process contributes or gets, of an operation that commutes.
-    pub fn candidates(self, member: Member, bytes: usize) -> Vec<(&'static str, Cost)> {
+    /// size of what one process contributes or gets, of an operation that commutes; `room` tells of
+    /// the board, if there is one.
+    pub fn candidates(
+        self,
+        member: Member,
+        room: Option<Room>,
+        bytes: usize,
+    ) -> Vec<(&'static str, Cost)> {
+        let shared = [
+            room.and_then(|room| shared::on_board(self, member, room, bytes)),
+            room.and_then(|room| shared::directly(self, member, room, bytes)),
+        ];
         // Elements of eight bytes; less is an element by itself.
         let operands = |bytes: usize| match bytes % 8 {
             0 => Operands { count: bytes / 8, element_bytes: 8, commutative: true },
@@ -101,26 +119,34 @@ impl Operation {
         let total = bytes.saturating_mul(member.size as usize);
         let wanted = member.situation.preferences.wanted(self);
         match self {
-            Self::Barrier => rank(barrier::ALGORITHMS, wanted, |a| barrier::cost(a, member)),
-            Self::Bcast => rank(bcast::ALGORITHMS, wanted, |a| bcast::cost(a, member, bytes)),
-            Self::Gather => rank(gather::ALGORITHMS, wanted, |a| gather::cost(a, member, bytes)),
-            Self::Scatter => rank(gather::ALGORITHMS, wanted, |a| scatter::cost(a, member, bytes)),
+            Self::Barrier => {
+                rank(barrier::ALGORITHMS, shared, wanted, |a| barrier::cost(a, member))
+            }
+            Self::Bcast => {
+                rank(bcast::ALGORITHMS, shared, wanted, |a| bcast::cost(a, member, bytes))
+            }
+            Self::Gather => {
+                rank(gather::ALGORITHMS, shared, wanted, |a| gather::cost(a, member, bytes))
+            }
+            Self::Scatter => {
+                rank(gather::ALGORITHMS, shared, wanted, |a| scatter::cost(a, member, bytes))
+            }
             Self::Allgather => {
-                rank(allgather::ALGORITHMS, wanted, |a| allgather::cost(a, member, bytes))
+                rank(allgather::ALGORITHMS, shared, wanted, |a| allgather::cost(a, member, bytes))
             }
             Self::Allgatherv => {
-                rank(allgather::ALGORITHMS, wanted, |a| allgather::cost_v(a, member, bytes))
+                rank(allgather::ALGORITHMS, shared, wanted, |a| allgather::cost_v(a, member, bytes))
             }
             Self::Alltoall => {
-                rank(alltoall::ALGORITHMS, wanted, |a| alltoall::cost(a, member, bytes))
+                rank(alltoall::ALGORITHMS, shared, wanted, |a| alltoall::cost(a, member, bytes))
             }
-            Self::Reduce => {
-                rank(reduce::ALGORITHMS, wanted, |a| reduce::cost(a, member, operands(bytes)))
-            }
-            Self::Allreduce => {
-                rank(allreduce::ALGORITHMS, wanted, |a| allreduce::cost(a, member, operands(bytes)))
-            }
-            Self::ReduceScatter => rank(reduce_scatter::ALGORITHMS, wanted, |a| {
+            Self::Reduce => rank(reduce::ALGORITHMS, shared, wanted, |a| {
+                reduce::cost(a, member, operands(bytes))
+            }),
+            Self::Allreduce => rank(allreduce::ALGORITHMS, shared, wanted, |a| {
+                allreduce::cost(a, member, operands(bytes))
+            }),
+            Self::ReduceScatter => rank(reduce_scatter::ALGORITHMS, shared, wanted, |a| {
                 reduce_scatter::cost(a, member, operands(total))
             }),
         }
@@ -177,11 +203,13 @@ pub(crate) fn choose<A: Copy>(
 
 fn rank<A: Copy>(
     table: &[(&'static str, A)],
+    shared: [Option<Cost>; 2],
     wanted: Option<usize>,
     cost: impl Fn(A) -> Option<Cost>,
 ) -> Vec<(&'static str, Cost)> {
-    let all = table.iter().enumerate();
-    let costs = all.filter_map(|(place, (name, one))| Some((place, *name, cost(*one)?)));
+    let messages = table.iter().map(|(name, one)| (*name, cost(*one)));
+    let all = messages.chain([BOARD, DIRECT].into_iter().zip(shared)).enumerate();
+    let costs = all.filter_map(|(place, (name, cost))| Some((place, name, cost?)));
     let mut costs: Vec<_> = costs.collect();
     costs.sort_by_key(|(place, _, cost)| (Some(*place) != wanted, *cost));
     costs.into_iter().map(|(_, name, cost)| (name, cost)).collect()

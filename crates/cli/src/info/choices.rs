@@ -4,7 +4,9 @@
 use std::fmt::Write;
 
 use clap::Args;
+use collectives::board::{self, Room};
 use collectives::{Costs, Layout, Member, Operation, Situation};
+use driver_shm::SLOT_BYTES;
 use runtime::Guidance;
 use runtime::samples::{self, Samples};
 use sys::cores;
@@ -77,6 +79,9 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
 
 fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]) -> String {
     let member = Member { rank: 0, size, situation };
+    // Boards are for communicators of one machine that are not too large.
+    let has_board = situation.layout.nodes() == 1 && size <= board::FLAT_SIZE_MAX;
+    let room = has_board.then_some(Room { slot_bytes: SLOT_BYTES, regions: true });
     let powers: Vec<usize> = (0..=LARGEST_BIT).map(|bit| 1 << bit).collect();
     let asked = match operation {
         Operation::Barrier => &[0],
@@ -86,7 +91,7 @@ fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]
     let mut text = String::new();
     let mut before = "";
     for &bytes in asked {
-        let candidates = operation.candidates(member, bytes);
+        let candidates = operation.candidates(member, room, bytes);
         let Some((taken, cost)) = candidates.first() else { continue };
         if sizes.is_empty() && *taken == before {
             continue;

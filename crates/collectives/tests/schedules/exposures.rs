@@ -7,7 +7,7 @@ use collectives::{Input, Member, Operands, Schedule, Situation};
 
 use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 
-const SIZE_MAX: u32 = 9;
+const SIZE_MAX: u32 = 7;
 const SEEDS: [u64; 4] = [0, 1, 77, 0x1234_5678_9abc_def1];
 const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
 const ROOM: Room = Room { slot_bytes: 1024, regions: true };

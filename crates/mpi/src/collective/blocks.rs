@@ -58,7 +58,9 @@ impl Memories {
             Area::Send => &self.send,
             Area::Receive => &self.receive,
             Area::Scratch => &self.scratch,
-            Area::Slot(_) => unreachable!("slots are no memory of the call"),
+            Area::Slot(_) | Area::InputOf(_) | Area::ResultOf(_) => {
+                unreachable!("what others have is no memory of the call")
+            }
         };
         blocks.part(place.first, place.count)
     }
@@ -70,9 +72,26 @@ impl Memories {
             Area::Send => &self.send,
             Area::Receive => &self.receive,
             Area::Scratch => &self.scratch,
-            Area::Slot(_) => unreachable!("slots are no memory of the call"),
+            Area::Slot(_) | Area::InputOf(_) | Area::ResultOf(_) => {
+                unreachable!("what others have is no memory of the call")
+            }
         };
         blocks.range(place.first, place.count)
+    }
+
+    /// All of the send or the receive buffer, and how long one of its blocks is.
+    pub(crate) fn whole(&self, area: Area) -> (&Buffer, usize) {
+        let blocks = if area == Area::Send { &self.send } else { &self.receive };
+        match blocks {
+            Blocks::Bytes { buffer, unit } => (buffer, *unit),
+            Blocks::Elements { buffer, datatype, per_block } => {
+                (buffer, per_block * datatype.size())
+            }
+            Blocks::Each(buffers) if let [only] = &buffers[..] => (only, only.len()),
+            Blocks::Each(_) | Blocks::Absent => {
+                unreachable!("only what lies in one buffer is exposed")
+            }
+        }
     }
 
     /// The length of one block, where all have the same.

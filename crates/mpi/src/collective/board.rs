@@ -25,6 +25,8 @@ pub(crate) struct BoardPlace {
     is_decided: Cell<bool>,
     /// What is prepared now must not use it.
     is_hidden: Cell<bool>,
+    /// Whether the members can use memory that they expose to each other.
+    regions: Cell<bool>,
     /// How many boards this process has; this one is counted there.
     count: OnceCell<Rc<Cell<u32>>>,
 }
@@ -59,7 +61,7 @@ impl BoardPlace {
     #[inline]
     pub(crate) fn rooms(&self) -> Option<Rooms> {
         let usable = self.board.get().is_some() && !self.is_hidden.get();
-        let room = |slot_bytes| Room { slot_bytes };
+        let room = |slot_bytes| Room { slot_bytes, regions: self.regions.get() };
         usable.then_some(Rooms { small: room(SMALL_SLOT_BYTES), large: room(SLOT_BYTES) })
     }
 }
@@ -128,9 +130,13 @@ impl Process {
             None => open_board(&told, communicator.size()),
         };
         let ready = memory.zip(self.bells(communicator));
-        if !self.all_are_ready(communicator, ready.is_some())? {
+        let reaches = self.reaches_regions_of_all(communicator);
+        let agreed =
+            self.all_are_ready(communicator, Readiness { board: ready.is_some(), reaches })?;
+        if !agreed.board {
             return Ok(());
         }
+        place.regions.set(agreed.reaches);
         if let Some((memory, bells)) = ready {
             let board = Board::new(memory, communicator.size(), communicator.rank(), bells);
             place.put(board);
@@ -175,16 +181,49 @@ impl Process {
     /// Whether all members can have a board now. All must have begun as many operations that are not
     /// blocking: those that come are on the board everywhere then, also where a program calls them
     /// and blocking ones in different orders.
-    fn all_are_ready(&self, communicator: &Rc<Communicator>, ready: bool) -> Result<bool> {
-        let begun = communicator.begun();
-        let own = [u64::from(ready).to_le_bytes(), begun.to_le_bytes()].concat();
+    fn all_are_ready(
+        &self,
+        communicator: &Rc<Communicator>,
+        ready: Readiness,
+    ) -> Result<Readiness> {
+        let begun = communicator.begun().to_le_bytes();
+        let own = [u64::from(ready.to_bits()).to_le_bytes(), begun].concat();
         let all = room(ANSWER_BYTES * communicator.size() as usize);
         all.write(communicator.rank() as usize * ANSWER_BYTES, &own);
         let exchange = movement::allgather_packed(communicator, all.clone(), ANSWER_BYTES);
         self.complete(exchange)?;
         let mut answers = vec![0; all.len()];
         all.read(0, &mut answers);
-        Ok(ready && answers.chunks_exact(ANSWER_BYTES).all(|answer| answer == own))
+        let answers = answers.chunks_exact(ANSWER_BYTES);
+        let alike = answers.clone().all(|answer| answer[8..] == begun);
+        let common = answers.fold(u8::MAX, |common, answer| common & answer[0]);
+        let Readiness { board, reaches } = Readiness::from_bits(common);
+        Ok(Readiness { board: board && alike, reaches })
+    }
+
+    /// Whether this process can read and write what the others expose.
+    fn reaches_regions_of_all(&self, communicator: &Communicator) -> bool {
+        let mut others = communicator.group().gates().filter(|gate| *gate != self.myself());
+        others.all(|gate| self.runtime().reaches_regions_of(gate))
+    }
+}
+
+/// What a member can do, and in the end what all can.
+#[derive(Clone, Copy, Debug)]
+struct Readiness {
+    /// Have a board.
+    board: bool,
+    /// Use memory that the others expose.
+    reaches: bool,
+}
+
+impl Readiness {
+    fn to_bits(self) -> u8 {
+        u8::from(self.board) | u8::from(self.reaches) << 1
+    }
+
+    fn from_bits(bits: u8) -> Self {
+        Self { board: bits & 1 != 0, reaches: bits & 2 != 0 }
     }
 }
 

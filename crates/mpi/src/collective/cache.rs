@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use collectives::board::{self, Room, Rooms};
+use collectives::{BOARD, DIRECT, Operation, direct};
 use collectives::{Input, Member, Operands, Schedule};
 use engine::RequestId;
 use memory::Scratch;
@@ -110,8 +111,8 @@ impl CollectiveCache {
             None => {
                 schedules.truncate(SCHEDULES_MAX - 1);
                 let (operation, rooms) = key;
-                let on_board = rooms.and_then(|rooms| operation.on_board(member, rooms));
-                (key, Rc::new(on_board.unwrap_or_else(|| operation.schedule(member))))
+                let shared = rooms.and_then(|rooms| operation.shared(member, rooms));
+                (key, Rc::new(shared.unwrap_or_else(|| operation.schedule(member))))
             }
         };
         let schedule = Rc::clone(&entry.1);
@@ -151,6 +152,72 @@ impl CollectiveCache {
 }
 
 impl ScheduleKey {
+    /// The schedule without messages, where that is the way to go.
+    fn shared(self, member: Member, rooms: Rooms) -> Option<Schedule> {
+        let Some((operation, bytes)) = self.operation(member) else {
+            return self.on_board(member, rooms);
+        };
+        let candidates = operation.candidates(member, Some(rooms.large), bytes);
+        for (name, _) in candidates {
+            let schedule = match name {
+                BOARD => self.on_board(member, rooms),
+                DIRECT => rooms.fit(|room| self.direct(member, room)),
+                _ => return None,
+            };
+            if schedule.is_some() {
+                return schedule;
+            }
+        }
+        None
+    }
+
+    /// The operation, and the bytes that each process contributes or gets, if there are several ways.
+    fn operation(self, member: Member) -> Option<(Operation, usize)> {
+        let part = |total: usize| total.div_ceil(member.size as usize);
+        Some(match self {
+            Self::Barrier => (Operation::Barrier, 0),
+            Self::Bcast { bytes, .. } => (Operation::Bcast, bytes),
+            Self::Gather { block_bytes, .. } => (Operation::Gather, block_bytes),
+            Self::Scatter { block_bytes, .. } => (Operation::Scatter, block_bytes),
+            Self::Allgather { block_bytes, .. } => (Operation::Allgather, block_bytes),
+            Self::Allgatherv { total_bytes, .. } => (Operation::Allgatherv, part(total_bytes)),
+            Self::Alltoall { block_bytes, .. } => (Operation::Alltoall, block_bytes),
+            Self::Reduce { operands, .. } => (Operation::Reduce, operands.bytes()),
+            Self::Allreduce { operands, .. } => (Operation::Allreduce, operands.bytes()),
+            Self::ReduceScatterBlock { operands, .. } => {
+                (Operation::ReduceScatter, operands.bytes())
+            }
+            _ => return None,
+        })
+    }
+
+    /// The schedule that copies once, if there is one.
+    fn direct(self, member: Member, room: Room) -> Option<Schedule> {
+        match self {
+            Self::Bcast { root, bytes } => direct::bcast(member, room, root, bytes),
+            Self::Gather { root, block_bytes, input } => {
+                direct::gather(member, room, root, block_bytes, input)
+            }
+            Self::Scatter { root, block_bytes, input } => {
+                direct::scatter(member, room, root, block_bytes, input)
+            }
+            Self::Allgather { block_bytes, input } => {
+                direct::allgather(member, room, block_bytes, input)
+            }
+            Self::Alltoall { block_bytes, input } => {
+                direct::alltoall(member, room, block_bytes, input)
+            }
+            Self::Reduce { root, operands, input } => {
+                direct::reduce(member, room, root, operands, input)
+            }
+            Self::Allreduce { operands, input } => direct::allreduce(member, room, operands, input),
+            Self::ReduceScatterBlock { operands, input } => {
+                direct::reduce_scatter_block(member, room, operands, input)
+            }
+            _ => None,
+        }
+    }
+
     /// The schedule on a board, where that is the way to go.
     fn on_board(self, member: Member, rooms: Rooms) -> Option<Schedule> {
         if let Self::Gatherv { root, input, all_fit } = self {

@@ -1,6 +1,7 @@
 //! What the executor of schedules needs from the world: messages between members.
 
-use base::{GateId, Result};
+use base::{Error, ErrorClass, GateId, RegionToken, Result};
+use driver::{Access, RegionError};
 use driver_shm::Board;
 use engine::RequestId;
 use memory::Buffer;
@@ -25,6 +26,35 @@ pub(crate) trait Channel {
 
     /// Takes leave of a complete message, and hears how it went.
     fn finish(&self, pending: Self::Pending) -> Result<()>;
+
+    /// Lets the other members read a buffer, or write it too; none if there are too many such
+    /// buffers.
+    fn expose(&self, buffer: &Buffer, writable: bool) -> Option<RegionToken>;
+
+    /// Ends what [`Channel::expose`] began.
+    fn conceal(&self, token: RegionToken);
+
+    /// Copies bytes of what a member has exposed to a place in a buffer.
+    fn read_exposed(
+        &self,
+        peer: u32,
+        token: RegionToken,
+        offset: usize,
+        length: usize,
+        into: &Buffer,
+        at: usize,
+    ) -> Result<()>;
+
+    /// Copies bytes of a buffer to where a member has exposed memory to be written.
+    fn write_exposed(
+        &self,
+        peer: u32,
+        token: RegionToken,
+        offset: usize,
+        length: usize,
+        from: &Buffer,
+        at: usize,
+    ) -> Result<()>;
 
     /// The board of the members; schedules name it only where there is one.
     fn board(&self) -> Option<&Board>;
@@ -99,8 +129,52 @@ impl Channel for Link<'_> {
         self.process.finish(pending)
     }
 
+    fn expose(&self, buffer: &Buffer, writable: bool) -> Option<RegionToken> {
+        let access = if writable { Access::ReadAndWrite } else { Access::Read };
+        self.process.runtime().declare(buffer, access)
+    }
+
+    fn conceal(&self, token: RegionToken) {
+        let revoked = self.process.runtime().revoke(token);
+        debug_assert!(revoked.is_ok(), "it was exposed");
+    }
+
+    fn read_exposed(
+        &self,
+        peer: u32,
+        token: RegionToken,
+        offset: usize,
+        length: usize,
+        into: &Buffer,
+        at: usize,
+    ) -> Result<()> {
+        let gate = self.gate(peer);
+        let done = self.process.runtime().read_region(gate, token, offset, length, into, at);
+        done.map_err(|error| cannot_be_used(peer, &error))
+    }
+
+    fn write_exposed(
+        &self,
+        peer: u32,
+        token: RegionToken,
+        offset: usize,
+        length: usize,
+        from: &Buffer,
+        at: usize,
+    ) -> Result<()> {
+        let gate = self.gate(peer);
+        let done = self.process.runtime().write_region(gate, token, offset, length, from, at);
+        done.map_err(|error| cannot_be_used(peer, &error))
+    }
+
     #[inline]
     fn board(&self) -> Option<&Board> {
         self.communicator.board()
     }
+}
+
+#[cold]
+fn cannot_be_used(peer: u32, error: &RegionError) -> Error {
+    let sentence = format!("the buffer of the process with rank {peer} cannot be used: {error}");
+    Error::new(ErrorClass::Other, sentence)
 }

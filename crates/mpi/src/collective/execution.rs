@@ -1,9 +1,11 @@
 //! The executor: one schedule over the buffers of one call, advanced without ever blocking.
 
+mod exposure;
+
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Error, ErrorClass, Result};
+use base::{Error, ErrorClass, RegionToken, Result};
 use collectives::{Area, Local, Operand, Place, Schedule, Transfer};
 use datatype::Datatype;
 use driver_shm::{Board, Series, Turn};
@@ -35,6 +37,8 @@ pub(crate) struct Execution<P> {
     is_blocking: bool,
     /// How many bytes the own slot has.
     written: usize,
+    /// The own buffers that others use.
+    exposed: Vec<RegionToken>,
     /// The round that is underway.
     round: usize,
     /// Whether it was begun: on the board the first one waits until the own slot is free.
@@ -78,6 +82,7 @@ impl<P: Copy> Execution<P> {
             turn: None,
             is_blocking: true,
             written: 0,
+            exposed: Vec::new(),
             round: 0,
             is_posted: false,
             seen: 0,
@@ -145,6 +150,7 @@ impl<P: Copy> Execution<P> {
             self.round += 1;
             self.post(channel);
         }
+        self.conceal(channel);
         if let Some(turn) = self.turn.take() {
             board_of(channel).complete(turn);
         }
@@ -237,6 +243,12 @@ impl<P: Copy> Execution<P> {
             match step {
                 Local::Copy { from, into } => {
                     let result = match (self.turn, from.area, into.area) {
+                        (Some(turn), Area::InputOf(member), _) => {
+                            self.copy_from_input(channel, turn, member, (*from, *into))
+                        }
+                        (Some(turn), _, Area::ResultOf(member)) => {
+                            self.copy_into_result(channel, turn, member, (*from, *into))
+                        }
                         (Some(turn), Area::Slot(member), _) => {
                             self.copy_from_slot(board_of(channel), turn, member, *from, *into)
                         }
@@ -246,6 +258,10 @@ impl<P: Copy> Execution<P> {
                         _ => copy(self.memories.range(*from), self.memories.range(*into)),
                     };
                     self.note(result);
+                }
+                Local::Expose { area, role } => {
+                    let turn = self.turn.expect("who exposes has a turn on the board");
+                    self.expose(channel, turn, *area, *role);
                 }
                 Local::Reduce { from, into, .. }
                     if let (Some(turn), Area::Slot(member)) = (self.turn, from.area) =>

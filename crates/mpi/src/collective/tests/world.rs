@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
+use base::{Error, ErrorClass, GateId, RailId, RailProfile, RegionToken, Result};
 use collectives::Situation;
 use datatype::Datatype;
 use driver_shm::Board;
@@ -140,6 +140,36 @@ impl Channel for TestLink<'_> {
 
     fn board(&self) -> Option<&Board> {
         self.world.communicators[self.rank].board()
+    }
+
+    fn expose(&self, _: &Buffer, _: bool) -> Option<RegionToken> {
+        unreachable!("nobody exposes anything without a board")
+    }
+
+    fn conceal(&self, _: RegionToken) {}
+
+    fn read_exposed(
+        &self,
+        _: u32,
+        _: RegionToken,
+        _: usize,
+        _: usize,
+        _: &Buffer,
+        _: usize,
+    ) -> Result<()> {
+        unreachable!("nobody exposes anything without a board")
+    }
+
+    fn write_exposed(
+        &self,
+        _: u32,
+        _: RegionToken,
+        _: usize,
+        _: usize,
+        _: &Buffer,
+        _: usize,
+    ) -> Result<()> {
+        unreachable!("nobody exposes anything without a board")
     }
 
     fn finish(&self, pending: RequestId) -> Result<()> {

@@ -1,0 +1,152 @@
+//! Buffers that members expose to each other, and the copies between them.
+//!
+//! What a member exposes stands at the beginning of its slot: for each role a token, how long the
+//! buffer is, and how long one of its blocks. What stands there is checked where it is used: no
+//! token reaches more than its owner exposed, and no number more than the own buffer holds.
+
+use base::{Error, ErrorClass, RegionToken, Result};
+use collectives::{Area, Place, Role};
+use driver_shm::{Board, Turn};
+
+use super::super::blocks::Range;
+use super::super::channel::Channel;
+use super::{Execution, board_of, truncated};
+
+/// One exposed buffer, as its slot tells.
+struct Exposed {
+    token: RegionToken,
+    length: usize,
+    block_bytes: usize,
+}
+
+/// How many bytes of a slot tell of one.
+const BYTES: usize = RegionToken::BYTES + 16;
+
+impl Exposed {
+    fn to_bytes(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        let (token, numbers) = bytes.split_at_mut(RegionToken::BYTES);
+        token.copy_from_slice(&self.token.to_bytes());
+        numbers[..8].copy_from_slice(&(self.length as u64).to_le_bytes());
+        numbers[8..].copy_from_slice(&(self.block_bytes as u64).to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (token, numbers) = bytes.split_first_chunk()?;
+        let (length, block_bytes) = numbers.split_first_chunk()?;
+        let number = |bytes: &[u8; 8]| usize::try_from(u64::from_le_bytes(*bytes)).ok();
+        Some(Self {
+            token: RegionToken::from_bytes(*token),
+            length: number(length)?,
+            block_bytes: number(block_bytes.first_chunk()?)?,
+        })
+    }
+
+    /// Where a place begins in the buffer, and how many bytes it has from there on, at most `count`
+    /// blocks.
+    fn range(&self, first: usize, count: usize) -> (usize, usize) {
+        let offset = self.block_bytes.saturating_mul(first).min(self.length);
+        (offset, self.block_bytes.saturating_mul(count).min(self.length - offset))
+    }
+}
+
+fn place_in_slot(role: Role) -> usize {
+    match role {
+        Role::Input => 0,
+        Role::Result => BYTES,
+    }
+}
+
+impl<P: Copy> Execution<P> {
+    /// Lets the others use a buffer until [`Execution::conceal`].
+    pub(super) fn expose<C: Channel<Pending = P>>(
+        &mut self,
+        channel: &C,
+        turn: Turn,
+        area: Area,
+        role: Role,
+    ) {
+        let (buffer, block_bytes) = self.memories.whole(area);
+        let token = channel.expose(buffer, role == Role::Result);
+        let exposed = Exposed {
+            token: token.unwrap_or(RegionToken::NONE),
+            length: buffer.len(),
+            block_bytes,
+        };
+        let at = place_in_slot(role);
+        board_of(channel).write(turn, at, BYTES, |slot| slot.copy_from_slice(&exposed.to_bytes()));
+        self.written = self.written.max(at + BYTES);
+        self.exposed.extend(token);
+        if token.is_none() {
+            let what = "there are too many buffers that other processes may use at once";
+            self.note(Err(Error::new(ErrorClass::NoMem, what)));
+        }
+    }
+
+    /// Ends what was exposed.
+    pub(super) fn conceal<C: Channel<Pending = P>>(&mut self, channel: &C) {
+        self.exposed.drain(..).for_each(|token| channel.conceal(token));
+    }
+
+    /// Copies out of what a member contributes. Of one that has less than is expected only that is
+    /// copied, as of a short message.
+    pub(super) fn copy_from_input<C: Channel<Pending = P>>(
+        &self,
+        channel: &C,
+        turn: Turn,
+        member: u32,
+        (from, into): (Place, Place),
+    ) -> Result<()> {
+        let exposed = find(board_of(channel), turn, member, Role::Input)?;
+        let Range { buffer, offset, length } = self.memories.range(into);
+        // Several blocks that are not combined are all that there are.
+        let takes_all = self.combination.is_none() && from.count > 1;
+        let (start, there) =
+            exposed.range(from.first, if takes_all { usize::MAX } else { from.count });
+        let fitting = length.min(there);
+        channel.read_exposed(member, exposed.token, start, fitting, buffer, offset)?;
+        if there > length { Err(truncated(there, length)) } else { Ok(()) }
+    }
+
+    /// Copies to where the result of a member goes.
+    pub(super) fn copy_into_result<C: Channel<Pending = P>>(
+        &self,
+        channel: &C,
+        turn: Turn,
+        member: u32,
+        (from, into): (Place, Place),
+    ) -> Result<()> {
+        let exposed = find(board_of(channel), turn, member, Role::Result)?;
+        let Range { buffer, offset, length } = self.memories.range(from);
+        let (start, there) = exposed.range(into.first, into.count);
+        channel.write_exposed(member, exposed.token, start, length.min(there), buffer, offset)?;
+        if length > there { Err(truncated(length, there)) } else { Ok(()) }
+    }
+}
+
+/// What a member says of a buffer that it exposes.
+fn find(board: &Board, turn: Turn, member: u32, role: Role) -> Result<Exposed> {
+    let at = place_in_slot(role);
+    let found = board.read(turn, member, at, BYTES, |slot| Exposed::from_bytes(slot));
+    found.ok_or_else(|| {
+        Error::new(ErrorClass::Other, format!("the process with rank {member} exposes nonsense"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_strangers_say_stays_inside_of_their_buffer() {
+        let token = RegionToken { place: 3, secret: 4 };
+        let exposed = Exposed { token, length: 100, block_bytes: 30 };
+        let heard = Exposed::from_bytes(&exposed.to_bytes()).unwrap();
+        assert_eq!((heard.token, heard.length, heard.block_bytes), (token, 100, 30));
+        assert_eq!(heard.range(1, 2), (30, 60));
+        assert_eq!(heard.range(3, 1), (90, 10));
+        assert_eq!(heard.range(usize::MAX, usize::MAX), (100, 0));
+        assert!(Exposed::from_bytes(&[1; BYTES - 1]).is_none());
+    }
+}
