@@ -107,6 +107,27 @@ struct Uses {
     read: Vec<(usize, u64)>,
 }
 
+impl Process {
+    fn new(rank: usize, size: usize, schedule: Schedule, mut memory: Memory) -> Self {
+        memory.scratch = vec![None; schedule.scratch_blocks()];
+        // Clocks are of use on a board only.
+        let mut clock = if schedule.uses_board() { vec![0; size] } else { Vec::new() };
+        clock.iter_mut().skip(rank).take(1).for_each(|time| *time = 1);
+        let blocks = vec![SlotBlock::default(); schedule.slot_blocks()];
+        Self {
+            schedule,
+            memory,
+            round: 0,
+            pending: 0,
+            awaited: Vec::new(),
+            clock,
+            slot: Slot { blocks, raised: Vec::new() },
+            exposed: Vec::new(),
+            uses: HashMap::new(),
+        }
+    }
+}
+
 type Clock = Vec<u64>;
 
 /// One member's place on the board.
@@ -152,25 +173,7 @@ pub fn execute_in_order(
         .into_iter()
         .zip(memories)
         .enumerate()
-        .map(|(rank, (schedule, mut memory))| {
-            memory.scratch = vec![None; schedule.scratch_blocks()];
-            // Clocks are of use on a board only.
-            let mut clock = if schedule.uses_board() { vec![0; size] } else { Vec::new() };
-            clock.iter_mut().skip(rank).take(1).for_each(|time| *time = 1);
-            let blocks = vec![SlotBlock::default(); schedule.slot_blocks()];
-            let slot = Slot { blocks, raised: Vec::new() };
-            Process {
-                schedule,
-                memory,
-                round: 0,
-                pending: 0,
-                awaited: Vec::new(),
-                clock,
-                slot,
-                exposed: Vec::new(),
-                uses: HashMap::new(),
-            }
-        })
+        .map(|(rank, (schedule, memory))| Process::new(rank, size, schedule, memory))
         .collect();
     for (rank, process) in processes.iter_mut().enumerate() {
         post(rank, process, &mut channels);

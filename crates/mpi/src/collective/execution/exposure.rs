@@ -128,7 +128,7 @@ impl<P: Copy> Execution<P> {
 /// What a member says of a buffer that it exposes.
 fn find(board: &Board, turn: Turn, member: u32, role: Role) -> Result<Exposed> {
     let at = place_in_slot(role);
-    let found = board.read(turn, member, at, BYTES, |slot| Exposed::from_bytes(slot));
+    let found = board.read(turn, member, at, BYTES, Exposed::from_bytes);
     found.ok_or_else(|| {
         Error::new(ErrorClass::Other, format!("the process with rank {member} exposes nonsense"))
     })
