@@ -80,7 +80,7 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
 fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]) -> String {
     let member = Member { rank: 0, size, situation };
     // Boards are for communicators of one machine that are not too large.
-    let has_board = situation.layout.nodes() == 1 && size <= board::FLAT_SIZE_MAX;
+    let has_board = situation.layout.nodes() == 1 && size <= board::SIZE_MAX;
     let room = has_board.then_some(Room { slot_bytes: SLOT_BYTES, regions: true });
     let powers: Vec<usize> = (0..=LARGEST_BIT).map(|bit| 1 << bit).collect();
     let asked = match operation {
