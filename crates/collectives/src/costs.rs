@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// `combray sample` measures those inside a machine; the others, and all where nothing was
 /// measured, are [`Costs::default`]. All members of a communicator must use the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Costs {
     /// What a message inside a machine costs the processor of each of its ends, in nanoseconds.
     pub packet_ns: u64,
@@ -24,6 +25,9 @@ pub struct Costs {
     pub fetch_ns: u64,
     /// The bytes of a single copy, in picoseconds per byte.
     pub fetch_ps: u64,
+    /// The bytes of a large message that both ends copy at the same time, each on a core of its own,
+    /// in picoseconds per byte.
+    pub pipe_ps: u64,
     /// Combining two operands, in picoseconds per byte of one of them.
     pub reduce_ps: u64,
     /// What a message between machines costs the processor of each of its ends, in nanoseconds.
@@ -35,7 +39,7 @@ pub struct Costs {
 }
 
 /// How many times there are in [`Costs`].
-const COUNT: usize = 11;
+const COUNT: usize = 12;
 
 /// Below this each time must be: a second, or a thousand seconds for a gigabyte.
 const PLAUSIBLE_MAX: u64 = 1_000_000_000;
@@ -51,6 +55,7 @@ impl Default for Costs {
             copy_ps: 100,
             fetch_ns: 1800,
             fetch_ps: 76,
+            pipe_ps: 38,
             reduce_ps: 100,
             far_packet_ns: 2500,
             far_latency_ns: 10_000,
@@ -70,6 +75,7 @@ impl Costs {
             self.copy_ps,
             self.fetch_ns,
             self.fetch_ps,
+            self.pipe_ps,
             self.reduce_ps,
             self.far_packet_ns,
             self.far_latency_ns,
@@ -87,6 +93,7 @@ impl Costs {
             copy_ps,
             fetch_ns,
             fetch_ps,
+            pipe_ps,
             reduce_ps,
             far_packet_ns,
             far_latency_ns,
@@ -100,6 +107,7 @@ impl Costs {
             copy_ps,
             fetch_ns,
             fetch_ps,
+            pipe_ps,
             reduce_ps,
             far_packet_ns,
             far_latency_ns,

@@ -12,10 +12,8 @@ use crate::tree::Shape;
 /// of at most this many: it bounds the messages that one process has on their way.
 pub const PEERS_AT_ONCE_MAX: u32 = 64;
 
-/// Operands in messages of so many bytes lie with the other process until they are fetched, and
-/// those of more do not stay in the inner caches: either makes combining them dearer.
-const FETCHED_BYTES_MIN: usize = 16 << 10;
-const CACHED_BYTES_MAX: usize = 128 << 10;
+/// Two operands of so many bytes each are held by a core's own caches.
+const CACHED_BYTES_MAX: usize = 256 << 10;
 
 /// A predicted time. It never overflows: what is longer than can be told is the longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +67,8 @@ struct Price {
     receiver: u128,
     /// Whether the sender must hear that the message has come.
     is_answered: bool,
+    /// Whether both ends work at the same time.
+    is_piped: bool,
 }
 
 impl<'a> Estimate<'a> {
@@ -120,7 +120,9 @@ impl<'a> Estimate<'a> {
         };
         let mut time = times(near_peers, root).saturating_add(times(far, distant.sender));
         // The leaves work at the same time, if there are cores for them.
-        time = time.saturating_add((times(near_peers, leaf) / sharing).max(leaf));
+        if !near.is_piped {
+            time = time.saturating_add((times(near_peers, leaf) / sharing).max(leaf));
+        }
         time = time.max(times(far, self.wire(bytes)));
         self.add(time.saturating_add(if far > 0 { distant.way } else { near.way }));
         if near_peers > 0 {
@@ -139,7 +141,8 @@ impl<'a> Estimate<'a> {
         let price = if far { self.far(bytes) } else { self.near(bytes) };
         let active = active.max(1);
         self.answer(&price);
-        let work = times(active, price.sender + price.receiver) / self.cores_in_use(active);
+        let busy = if price.is_piped { active.saturating_mul(2) } else { active };
+        let work = times(active, price.sender + price.receiver) / self.cores_in_use(busy);
         let wire = if far { times(active, self.wire(bytes)) } else { 0 };
         self.add(work.max(wire).saturating_add(price.way));
         self.turns(self.situation.load());
@@ -170,39 +173,11 @@ impl<'a> Estimate<'a> {
         self.turns(1);
     }
 
-    /// Two things, one after the other, or at the same time where all have cores and it is done
-    /// piece by piece.
-    pub fn together(
-        &mut self,
-        first: impl FnOnce(&mut Self),
-        second: impl FnOnce(&mut Self),
-        in_pieces: bool,
-    ) {
-        let before = self.total;
-        first(self);
-        let between = self.total;
-        second(self);
-        if in_pieces && !self.situation.crowded {
-            let longer = (between - before).max(self.total - between);
-            self.total = before.saturating_add(longer);
-        }
-    }
-
-    /// `active` processes of one machine combine two operands of `bytes` bytes each, one of which
-    /// has come in a message. If it is large, it has left the inner caches before its end came.
+    /// `active` processes of one machine combine two operands of `bytes` bytes each. What a core's
+    /// own caches do not hold takes twice as long.
     pub fn reduce(&mut self, active: u64, bytes: usize) {
-        self.reduce_piecewise(active, bytes);
-        let again = match bytes {
-            0..FETCHED_BYTES_MIN => 0,
-            FETCHED_BYTES_MIN..CACHED_BYTES_MAX => 2,
-            _ => 4,
-        };
-        self.work(active, bytes, self.situation.costs.copy_ps.saturating_mul(again));
-    }
-
-    /// The same, of pieces that are combined as soon as they have come.
-    pub fn reduce_piecewise(&mut self, active: u64, bytes: usize) {
-        self.work(active, bytes, self.situation.costs.reduce_ps);
+        let factor = if bytes > CACHED_BYTES_MAX { 2 } else { 1 };
+        self.work(active, bytes, self.situation.costs.reduce_ps.saturating_mul(factor));
     }
 
     fn work(&mut self, active: u64, bytes: usize, picoseconds: u64) {
@@ -241,17 +216,25 @@ impl<'a> Estimate<'a> {
         Price { sender, receiver, ..price }
     }
 
-    /// Through packets with two copies, or announced and fetched with one, whichever is shorter.
+    /// Through packets with two copies; or announced, and piped where both processes have a core,
+    /// else fetched with one copy.
     fn near_piece(&self, bytes: usize) -> Price {
         let costs = &self.situation.costs;
+        let all = bytes as u128;
         let (packet, way) = (nanoseconds(costs.packet_ns), nanoseconds(costs.latency_ns));
-        let copied = packet + bytes as u128 * u128::from(costs.copy_ps);
-        let fetched = nanoseconds(costs.fetch_ns) + bytes as u128 * u128::from(costs.fetch_ps);
-        if 2 * copied <= 2 * packet + fetched {
-            Price { sender: copied, way, receiver: copied, is_answered: false }
+        let copied = packet + all * u128::from(costs.copy_ps);
+        let packets =
+            Price { sender: copied, way, receiver: copied, is_answered: false, is_piped: false };
+        let announced = if self.situation.crowded {
+            let fetched = nanoseconds(costs.fetch_ns) + all * u128::from(costs.fetch_ps);
+            let receiver = packet + fetched;
+            Price { sender: packet, way, receiver, is_answered: true, is_piped: false }
         } else {
-            Price { sender: packet, way, receiver: packet + fetched, is_answered: true }
-        }
+            // It is announced, asked for, and its first piece goes before the others.
+            let end = 2 * packet + all * u128::from(costs.pipe_ps);
+            Price { sender: end, way: 3 * way, receiver: end, is_answered: true, is_piped: true }
+        };
+        if packets.alone() <= announced.alone() { packets } else { announced }
     }
 
     fn far(&self, bytes: usize) -> Price {
@@ -260,7 +243,7 @@ impl<'a> Estimate<'a> {
         let more = times(self.pieces(bytes) - 1, nanoseconds(costs.packet_ns));
         let end = (nanoseconds(costs.far_packet_ns) + copied).saturating_add(more);
         let way = nanoseconds(costs.far_latency_ns);
-        Price { sender: end, way, receiver: end, is_answered: false }
+        Price { sender: end, way, receiver: end, is_answered: false, is_piped: false }
     }
 
     /// How many messages it takes; an empty one is one. More bytes than can be told are a block of as
@@ -275,6 +258,14 @@ impl<'a> Estimate<'a> {
     /// How long a message occupies the interface of a machine.
     fn wire(&self, bytes: usize) -> u128 {
         bytes as u128 * u128::from(self.situation.costs.far_ps)
+    }
+}
+
+impl Price {
+    /// How long such a message takes if there is no other.
+    fn alone(&self) -> u128 {
+        let work = self.sender + self.receiver;
+        self.way + if self.is_piped { work / 2 } else { work }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The choice between the algorithms of an operation: the cheapest one, or the one that a person
 //! wants.
 
-use crate::board::Room;
+use crate::board::Rooms;
 use crate::estimate::Cost;
 use crate::fold::Operands;
 use crate::member::Member;
@@ -97,19 +97,24 @@ impl Operation {
         }
     }
 
+    /// Whether all processes need all that each of those contributes who do.
+    pub fn all_read_all(self) -> bool {
+        matches!(self, Self::Bcast | Self::Allgather | Self::Allgatherv)
+    }
+
     /// The algorithms that this operation can be carried out by, with their predicted times; the
     /// one that is taken comes first, the others from the fastest to the slowest. `bytes` is the
-    /// size of what one process contributes or gets, of an operation that commutes; `room` tells of
-    /// the board, if there is one.
+    /// size of what one process contributes or gets, of an operation that commutes; `rooms` tells
+    /// of the board, if there is one.
     pub fn candidates(
         self,
         member: Member,
-        room: Option<Room>,
+        rooms: Option<Rooms>,
         bytes: usize,
     ) -> Vec<(&'static str, Cost)> {
         let shared = [
-            room.and_then(|room| shared::on_board(self, member, room, bytes)),
-            room.and_then(|room| shared::directly(self, member, room, bytes)),
+            rooms.and_then(|rooms| shared::on_board(self, member, rooms, bytes)),
+            rooms.and_then(|rooms| shared::directly(self, member, rooms.large, bytes)),
         ];
         // Elements of eight bytes; less is an element by itself.
         let operands = |bytes: usize| match bytes % 8 {

@@ -1,6 +1,6 @@
 //! What operations on the board cost, and those that copy once.
 
-use crate::board::Room;
+use crate::board::{Room, Rooms};
 use crate::estimate::{Cost, Estimate};
 use crate::member::Member;
 use crate::selection::Operation;
@@ -14,14 +14,11 @@ struct Movement {
     copies: u64,
     /// Bytes that each process combines.
     combine: usize,
-    /// How often all wait for flags, for each piece.
+    /// How often all wait for flags.
     waits: u64,
     /// Whether only the root waits.
     to_root: bool,
 }
-
-/// More pieces than this do not go over the board.
-const PIECES_MAX: usize = 64;
 
 /// Up to this many bytes all processes that want the result of a reduction combine all operands.
 const FLAT_BYTES_MAX: usize = 4096;
@@ -30,23 +27,22 @@ const FLAT_BYTES_MAX: usize = 4096;
 pub(crate) fn on_board(
     operation: Operation,
     member: Member,
-    room: Room,
+    rooms: Rooms,
     bytes: usize,
 ) -> Option<Cost> {
     let movement = movement(operation, member, bytes, false)?;
-    let mut estimate = Estimate::new(member.situation);
-    let slot = room.slot_bytes.max(1);
-    let pieces = if movement.put.1 <= slot { 1 } else { movement.put.1.div_ceil(slot.div_ceil(2)) };
-    if pieces > PIECES_MAX || member.size < 2 {
+    let fits = movement.put.1 <= rooms.small.slot_bytes
+        || operation.all_read_all()
+            && member.situation.crowded
+            && movement.put.1 <= rooms.large.slot_bytes;
+    if !fits || member.size < 2 {
         return None;
     }
-    estimate.together(
-        |one| one.copy(movement.put.0, movement.put.1),
-        |one| one.copy(movement.take.0, movement.take.1),
-        pieces > 1,
-    );
-    estimate.reduce_piecewise(u64::from(member.size), movement.combine);
-    estimate.repeat(pieces as u64 * movement.waits, |one| match movement.to_root && pieces == 1 {
+    let mut estimate = Estimate::new(member.situation);
+    estimate.copy(movement.put.0, movement.put.1);
+    estimate.copy(movement.take.0, movement.take.1);
+    estimate.reduce(u64::from(member.size), movement.combine);
+    estimate.repeat(movement.waits, |one| match movement.to_root {
         true => one.flag_to_root(),
         false => one.flag(),
     });
@@ -65,8 +61,12 @@ pub(crate) fn directly(
     }
     let movement = movement(operation, member, bytes, true)?;
     let mut estimate = Estimate::new(member.situation);
+    // Its own block each process copies by itself.
+    if operation == Operation::Alltoall {
+        estimate.copy(u64::from(member.size), bytes);
+    }
     estimate.fetch(movement.take.0, movement.take.1, movement.copies);
-    estimate.reduce_piecewise(u64::from(member.size), movement.combine);
+    estimate.reduce(u64::from(member.size), movement.combine);
     estimate.repeat(2, Estimate::flag);
     Some(estimate.cost())
 }

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use clap::Args;
-use collectives::board::{self, Room};
+use collectives::board::{self, Room, Rooms};
 use collectives::{Costs, Layout, Member, Operation, Situation};
-use driver_shm::SLOT_BYTES;
+use driver_shm::{SLOT_BYTES, SMALL_SLOT_BYTES};
 use runtime::Guidance;
 use runtime::samples::{self, Samples};
 use sys::cores;
@@ -69,8 +69,8 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
         text += &lines(operation, &situation, size, &communicator.sizes);
     }
     if nodes == 1 {
-        text += "\nThese are for messages. Communicators of one machine use shared memory instead where the\n\
-                 data is not too large, unless COMBRAY_BOARDS=never (docs/collectives.md).\n";
+        text += "\n\"board\" and \"direct\" are for communicators that have a board, from the fifth operation or the\n\
+                 first reduction on (docs/collectives.md).\n";
     }
     text += "\nSizes are of what one process contributes or gets; times are predicted. The variable\n\
              COMBRAY_COLLECTIVES=operation:algorithm,... takes another algorithm where it is applicable.\n";
@@ -81,7 +81,9 @@ fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]
     let member = Member { rank: 0, size, situation };
     // Boards are for communicators of one machine that are not too large.
     let has_board = situation.layout.nodes() == 1 && size <= board::SIZE_MAX;
-    let room = has_board.then_some(Room { slot_bytes: SLOT_BYTES, regions: true });
+    let room = |slot_bytes| Room { slot_bytes, regions: true };
+    let rooms = Rooms { small: room(SMALL_SLOT_BYTES), large: room(SLOT_BYTES) };
+    let rooms = has_board.then_some(rooms);
     let powers: Vec<usize> = (0..=LARGEST_BIT).map(|bit| 1 << bit).collect();
     let asked = match operation {
         Operation::Barrier => &[0],
@@ -91,7 +93,7 @@ fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]
     let mut text = String::new();
     let mut before = "";
     for &bytes in asked {
-        let candidates = operation.candidates(member, room, bytes);
+        let candidates = operation.candidates(member, rooms, bytes);
         let Some((taken, cost)) = candidates.first() else { continue };
         if sizes.is_empty() && *taken == before {
             continue;
@@ -113,7 +115,7 @@ fn told_costs(costs: &Costs, measured: bool) -> String {
         if measured { "measured by combray sample" } else { "assumed (combray sample measures)" };
     format!(
         "costs {whose}: message {} + {} ns, flag {} ns, turn on a core {} ns, copying {} ps/B,
-      single copy {} ns + {} ps/B, combining {} ps/B; between machines: message {} + {} ns, {} ps/B\n",
+      announced {} ns, single copy {} ps/B, piped {} ps/B, combining {} ps/B; between machines: message {} + {} ns, {} ps/B\n",
         2 * costs.packet_ns,
         costs.latency_ns,
         costs.flag_ns,
@@ -121,6 +123,7 @@ fn told_costs(costs: &Costs, measured: bool) -> String {
         costs.copy_ps,
         costs.fetch_ns,
         costs.fetch_ps,
+        costs.pipe_ps,
         costs.reduce_ps,
         2 * costs.far_packet_ns,
         costs.far_latency_ns,

@@ -1,12 +1,15 @@
 //! Which algorithm is taken: predicted times make sense, and all members come to the same.
 
-use collectives::board::Room;
+use collectives::board::{Room, Rooms};
 use collectives::{Cost, Costs, DIRECT, Layout, Member, Operation, Preferences, Situation};
 use proptest::prelude::*;
 
 use crate::simulator::{situation, situation_on};
 
-const ROOM: Option<Room> = Some(Room { slot_bytes: 32 << 10, regions: true });
+const ROOM: Option<Rooms> = Some(Rooms {
+    small: Room { slot_bytes: 1 << 10, regions: true },
+    large: Room { slot_bytes: 32 << 10, regions: true },
+});
 
 /// Where all that a prediction depends on is as large as it can be.
 fn extreme() -> Situation {
@@ -46,7 +49,7 @@ fn people_can_prefer_every_algorithm_that_is_applicable() {
             let layout = Layout::on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]);
             let situation = Situation { preferences, layout, ..Situation::plain(8) };
             let member = Member { rank: 0, size: 8, situation: &situation };
-            let found = operation.candidates(member, ROOM, 1024)[0].0;
+            let found = operation.candidates(member, ROOM, 64)[0].0;
             // Flags are all that there is to a barrier.
             if (operation, name) != (Operation::Barrier, DIRECT) {
                 assert_eq!(found, name, "{operation:?}");

@@ -157,11 +157,11 @@ impl ScheduleKey {
         let Some((operation, bytes)) = self.operation(member) else {
             return self.on_board(member, rooms);
         };
-        let candidates = operation.candidates(member, Some(rooms.large), bytes);
+        let candidates = operation.candidates(member, Some(rooms), bytes);
         for (name, _) in candidates {
             let schedule = match name {
                 BOARD => self.on_board(member, rooms),
-                DIRECT => rooms.fit(|room| self.direct(member, room)),
+                DIRECT => rooms.fit(false, |room| self.direct(member, room)),
                 _ => return None,
             };
             if schedule.is_some() {
@@ -228,7 +228,7 @@ impl ScheduleKey {
         // core twice; but where processes take turns on their cores, and what one shows is read by
         // all, the turns that this saves are worth more.
         let all_read_all =
-            matches!(self, Self::Bcast { .. } | Self::Allgather { .. } | Self::Allgatherv { .. });
+            self.operation(member).is_some_and(|(operation, _)| operation.all_read_all());
         rooms.fit(member.situation.crowded && all_read_all, |room| self.in_room(member, room))
     }
 
