@@ -338,6 +338,7 @@ impl Schedule {
                             .for_each(|(from, into)| single.copy(from, into));
                     }
                     Local::Reduce { .. } => unreachable!("elements have one size"),
+                    Local::Expose { .. } => unreachable!("a board has the members that it has"),
                 }
             }
             single.end_round();
