@@ -429,6 +429,13 @@ impl Peer {
         }
     }
 
+    /// Gets ready for the next packets, while there is nothing else to do.
+    pub(crate) fn take_ahead(&mut self) {
+        if let Some(lane) = &mut self.lane {
+            lane.take_ahead();
+        }
+    }
+
     #[inline(never)]
     fn push_without_lane(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         match self.packets.cmp(&PACKETS_BEFORE_LANE) {

@@ -39,6 +39,8 @@ pub struct Shm {
     pub(crate) peers: Vec<Option<Box<Peer>>>,
     fetches: VecDeque<Fetch>,
     incoming: Vec<Incoming>,
+    /// To whom a packet was posted last; none if there was nothing to do since.
+    posted_to: Option<GateId>,
 }
 
 /// The longest packet, in bytes.
@@ -81,6 +83,7 @@ impl Shm {
             peers,
             fetches,
             incoming,
+            posted_to: None,
         })
     }
 
@@ -167,6 +170,7 @@ impl Shm {
             return false;
         }
         peer.bell.ring();
+        self.posted_to = Some(gate);
         true
     }
 
@@ -194,7 +198,18 @@ impl Shm {
         if !self.incoming.is_empty() {
             any |= self.advance(sink);
         }
+        if !any && let Some(gate) = self.posted_to.take() {
+            self.take_ahead(gate);
+        }
         any
+    }
+
+    /// While nothing arrives: gets ready for the next packets to a peer.
+    #[inline(never)]
+    fn take_ahead(&mut self, gate: GateId) {
+        if let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize) {
+            peer.take_ahead();
+        }
     }
 
     /// What a sender posts comes through its lane from now on.
@@ -319,11 +334,16 @@ impl Shm {
 /// Hands on what waits in a ring or lane, as far as a poll may; whether there was anything.
 #[inline]
 fn drain(consumer: &mut Consumer, mut take: impl FnMut(u32, &[u8])) -> bool {
-    let mut packets = 0;
+    if !consumer.pop(&mut take) {
+        consumer.clear_passed();
+        return false;
+    }
+    let mut packets = 1;
     while packets < PACKETS_PER_POLL_MAX && consumer.pop(&mut take) {
+        consumer.expect_more();
         packets += 1;
     }
-    packets > 0
+    true
 }
 
 #[cfg(test)]

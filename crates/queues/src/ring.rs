@@ -96,19 +96,6 @@ impl Place {
         self.control().head.load(Ordering::Acquire)
     }
 
-    /// Tells the processor that a line will be written.
-    #[inline]
-    pub(crate) fn expect_write(&self, number: u64) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint, which touches no memory, whatever the address.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_ET0>(self.line(number).cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = number;
-    }
-
     #[inline]
     pub(crate) fn line(&self, number: u64) -> *mut u8 {
         let index = (number & self.mask) as usize;
@@ -227,6 +214,8 @@ impl Producer {
 pub struct Consumer {
     place: Place,
     head: u64,
+    /// Below it, lines are cleared.
+    cleared: u64,
     published: u64,
 }
 
@@ -241,7 +230,7 @@ impl Consumer {
     pub unsafe fn new(memory: NonNull<u8>, lines: usize) -> Self {
         // SAFETY: passed on to the caller.
         let place = unsafe { Place::new(memory, lines) };
-        Self { place, head: 0, published: 0 }
+        Self { place, head: 0, cleared: 0, published: 0 }
     }
 
     /// Whether a packet waits.
@@ -282,20 +271,44 @@ impl Consumer {
         }
     }
 
-    /// Gives the lines of the packet (or filler) at the head back.
+    /// To be called when more packets are expected at once: has the line after the next brought.
     #[inline]
-    fn pass(&mut self, lines: u64) {
-        for line in self.head..self.head + lines {
+    pub fn expect_more(&self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint, which has no effect on what the program sees, whatever the address.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.place.line(self.head + 1).cast());
+        }
+    }
+
+    /// To be called when there is nothing else to do: clears what was passed.
+    #[inline]
+    pub fn clear_passed(&mut self) {
+        for line in self.cleared..self.head {
             // Relaxed: the publication of `head` orders it for the producers.
             self.place.header(line).store(0, Ordering::Relaxed);
         }
+        self.cleared = self.head;
+    }
+
+    /// Passes the lines of the packet (or filler) at the head. They are cleared later, as long as they
+    /// are not many: what this thread writes next would have to wait for them.
+    #[inline]
+    fn pass(&mut self, lines: u64) {
         self.head += lines;
         if self.head - self.published >= (self.place.mask + 1) / PUBLICATIONS_PER_LAP as u64 {
+            self.clear_passed();
             self.published = self.head;
             self.place.control().head.store(self.head, Ordering::Release);
+        } else if self.head - self.cleared >= UNCLEARED_MAX {
+            self.clear_passed();
         }
     }
 }
+
+/// With so many lines that were passed and not cleared, they are cleared at once.
+const UNCLEARED_MAX: u64 = 96;
 
 const _: () = assert!(size_of::<Control>() == 4 * LINE_BYTES);
 
@@ -326,39 +339,131 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn pattern(seed: usize, length: usize) -> Vec<u8> {
+    fn pattern(seed: usize, length: usize) -> Vec<u8> {
         // Full of bytes that look like headers of early laps.
         (0..length).map(|i| if i % 8 == 1 { 0x80 } else { (seed + i / 8) as u8 }).collect()
     }
 
-    proptest! {
-        #[test]
-        fn behaves_like_a_queue(
-            operations in proptest::collection::vec((any::<bool>(), 0_usize..700), 1..400),
-        ) {
-            const LINES: usize = 32;
-            let mut arena = Arena::new(LINES);
-            let base = arena.base();
-            // SAFETY: the arena outlives both ends and is used by nothing else.
-            let (mut producer, mut consumer) =
-                unsafe { (Producer::new(base, LINES, 5), Consumer::new(base, LINES)) };
-            let mut oracle = VecDeque::new();
-            for (index, (push, length)) in operations.into_iter().enumerate() {
-                if push {
+    /// What the ring's producer and the lane's have in common.
+    pub(crate) trait Push {
+        fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool;
+
+        /// There is nothing else to do.
+        fn idle(&mut self) {}
+    }
+
+    impl Push for Producer {
+        fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+            Producer::push(self, length, fill)
+        }
+    }
+
+    pub(crate) const SENDER: u32 = 5;
+
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum Operation {
+        Push(usize),
+        Pop,
+        ProducerWaits,
+        ConsumerWaits,
+    }
+
+    pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
+        let operation = prop_oneof![
+            4 => (0_usize..700).prop_map(Operation::Push),
+            4 => Just(Operation::Pop),
+            1 => Just(Operation::ProducerWaits),
+            1 => Just(Operation::ConsumerWaits),
+        ];
+        proptest::collection::vec(operation, 1..400)
+    }
+
+    /// Compares an empty queue with a plain one; its producer is [`SENDER`].
+    pub(crate) fn check_as_queue(
+        (mut producer, mut consumer): (impl Push, Consumer),
+        operations: Vec<Operation>,
+    ) -> Result<(), TestCaseError> {
+        let mut oracle = VecDeque::new();
+        for (index, operation) in operations.into_iter().enumerate() {
+            match operation {
+                Operation::Push(length) => {
                     let bytes = pattern(index, length);
                     if producer.push(length, |out| out.copy_from_slice(&bytes)) {
                         oracle.push_back(bytes);
                     } else {
-                        prop_assert!(!oracle.is_empty(), "an empty ring takes any packet");
+                        prop_assert!(!oracle.is_empty(), "when empty it takes any packet");
                     }
-                } else {
-                    let mut seen = None;
-                    let popped = consumer.pop(|sender, bytes| seen = Some((sender, bytes.to_vec())));
-                    prop_assert_eq!(popped, seen.is_some());
-                    prop_assert_eq!(seen, oracle.pop_front().map(|bytes| (5, bytes)));
                 }
-                prop_assert_eq!(consumer.is_empty(), oracle.is_empty());
+                Operation::Pop => {
+                    let mut seen = None;
+                    let popped =
+                        consumer.pop(|sender, bytes| seen = Some((sender, bytes.to_vec())));
+                    prop_assert_eq!(popped, seen.is_some());
+                    prop_assert_eq!(seen, oracle.pop_front().map(|bytes| (SENDER, bytes)));
+                }
+                Operation::ProducerWaits => producer.idle(),
+                Operation::ConsumerWaits => consumer.clear_passed(),
             }
+            prop_assert_eq!(consumer.is_empty(), oracle.is_empty());
+        }
+        Ok(())
+    }
+
+    /// Wherever it stands, an empty queue of `lines` lines takes the longest packet.
+    pub(crate) fn check_longest((mut producer, mut consumer): (impl Push, Consumer), lines: usize) {
+        for _ in 0..100 {
+            assert!(producer.push(packet_bytes_max(lines), |out| out.fill(0x80)));
+            assert!(consumer.pop(|_, bytes| assert_eq!(bytes.len(), packet_bytes_max(lines))));
+            assert!(producer.push(1, |out| out.fill(1)));
+            assert!(consumer.pop(|_, bytes| assert_eq!(bytes, [1])));
+        }
+    }
+
+    /// Packets arrive whole, and those of each producer, named by its place, in order.
+    pub(crate) fn check_threads(producers: Vec<impl Push + Send>, mut consumer: Consumer) {
+        const EACH: usize = 20_000;
+        let packet = |sender: usize, i: usize| {
+            let length = (i * 7 + sender * 13) % 300;
+            [(i as u64).to_le_bytes().to_vec(), pattern(i, length)].concat()
+        };
+        std::thread::scope(|scope| {
+            let mut next = vec![0_usize; producers.len()];
+            for (sender, mut producer) in producers.into_iter().enumerate() {
+                scope.spawn(move || {
+                    for i in 0..EACH {
+                        let bytes = packet(sender, i);
+                        while !producer.push(bytes.len(), |out| out.copy_from_slice(&bytes)) {
+                            producer.idle();
+                            std::thread::yield_now();
+                        }
+                        if i % 5 == 0 {
+                            producer.idle();
+                        }
+                    }
+                });
+            }
+            while next.iter().sum::<usize>() < next.len() * EACH {
+                let taken = consumer.pop(|sender, bytes| {
+                    assert_eq!(bytes, packet(sender as usize, next[sender as usize]));
+                    next[sender as usize] += 1;
+                });
+                if !taken {
+                    consumer.clear_passed();
+                    std::thread::yield_now();
+                }
+            }
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_queue(operations in operations()) {
+            const LINES: usize = 32;
+            let mut arena = Arena::new(LINES);
+            let base = arena.base();
+            // SAFETY: the arena outlives both ends and is used by nothing else.
+            let ends = unsafe { (Producer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
+            check_as_queue(ends, operations)?;
         }
     }
 
@@ -368,51 +473,20 @@ pub(crate) mod tests {
         let mut arena = Arena::new(LINES);
         let base = arena.base();
         // SAFETY: the arena outlives both ends and is used by nothing else.
-        let (mut producer, mut consumer) =
-            unsafe { (Producer::new(base, LINES, 0), Consumer::new(base, LINES)) };
-        for _ in 0..100 {
-            assert!(producer.push(packet_bytes_max(LINES), |out| out.fill(0x80)));
-            assert!(consumer.pop(|_, bytes| assert_eq!(bytes.len(), packet_bytes_max(LINES))));
-            assert!(producer.push(1, |out| out.fill(1)));
-            assert!(consumer.pop(|_, bytes| assert_eq!(bytes, [1])));
-        }
+        let ends = unsafe { (Producer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
+        check_longest(ends, LINES);
     }
 
     #[test]
     fn packets_of_several_threads_arrive_whole_and_in_order() {
         const LINES: usize = 64;
-        const EACH: usize = 20_000;
         let mut arena = Arena::new(LINES);
         let base = arena.base();
-        std::thread::scope(|scope| {
-            for sender in 0..3_u32 {
-                // SAFETY: the arena outlives the scope and is used by the ring only.
-                let mut producer = unsafe { Producer::new(base, LINES, sender) };
-                scope.spawn(move || {
-                    for i in 0..EACH {
-                        let length = 8 + (i * 7 + sender as usize * 13) % 300;
-                        let bytes = [(i as u64).to_le_bytes().to_vec(), pattern(i, length - 8)];
-                        while !producer.push(length, |out| out.copy_from_slice(&bytes.concat())) {
-                            std::thread::yield_now();
-                        }
-                    }
-                });
-            }
-            // SAFETY: as above, and the only consumer.
-            let mut consumer = unsafe { Consumer::new(base, LINES) };
-            let mut next = [0_usize; 3];
-            while next.iter().sum::<usize>() < 3 * EACH {
-                let taken = consumer.pop(|sender, bytes| {
-                    let expected = next[sender as usize];
-                    let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-                    assert_eq!(number, expected as u64);
-                    assert_eq!(bytes[8..], pattern(expected, bytes.len() - 8));
-                    next[sender as usize] += 1;
-                });
-                if !taken {
-                    std::thread::yield_now();
-                }
-            }
-        });
+        // SAFETY: the arena outlives the threads and is used by the ring only, which has one consumer.
+        let (producers, consumer): (Vec<_>, _) = unsafe {
+            let producers = (0..3).map(|sender| Producer::new(base, LINES, sender));
+            (producers.collect(), Consumer::new(base, LINES))
+        };
+        check_threads(producers, consumer);
     }
 }
