@@ -22,6 +22,8 @@ pub struct Schedule {
     scratch_blocks: usize,
     slot_blocks: usize,
     uses_board: bool,
+    raises: bool,
+    has_messages: bool,
     counts_bytes: bool,
     is_small: bool,
 }
@@ -174,6 +176,7 @@ impl Schedule {
     }
 
     /// Round `index`, counted from zero; none past the last one.
+    #[inline]
     pub fn round(&self, index: usize) -> Option<Round<'_>> {
         let end = self.ends.get(index)?;
         let begin = match index {
@@ -206,6 +209,18 @@ impl Schedule {
     #[inline]
     pub fn uses_board(&self) -> bool {
         self.uses_board
+    }
+
+    /// Whether this member raises its flag, and so has something to show in its slot.
+    #[inline]
+    pub fn raises(&self) -> bool {
+        self.raises
+    }
+
+    /// Whether this member sends or receives messages.
+    #[inline]
+    pub fn has_messages(&self) -> bool {
+        self.has_messages
     }
 
     /// Whether each block that it names is a byte, whatever else blocks are in its operation.
@@ -241,6 +256,7 @@ impl Schedule {
 
     pub(crate) fn raise(&mut self, stage: u16) {
         self.uses_board = true;
+        self.raises = true;
         self.transfers.push(Transfer::Raise { stage });
     }
 
@@ -251,11 +267,13 @@ impl Schedule {
 
     pub(crate) fn send(&mut self, peer: u32, from: Place) {
         self.note(from);
+        self.has_messages = true;
         self.transfers.push(Transfer::Send { peer, from });
     }
 
     pub(crate) fn receive(&mut self, peer: u32, into: Place) {
         self.note(into);
+        self.has_messages = true;
         self.transfers.push(Transfer::Receive { peer, into });
     }
 

@@ -1,5 +1,6 @@
 //! The datatype itself: what it is made of, its numbers, and whether it is committed.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -31,6 +32,10 @@ pub struct Datatype {
     plan: OnceLock<Arc<Plan>>,
     committed: AtomicBool,
 }
+
+/// A datatype that is used for a while: a predefined one is there for ever, so that nobody has to
+/// count its users.
+pub type Lent = Cow<'static, Arc<Datatype>>;
 
 impl Datatype {
     /// The datatype that `construction` describes, with arguments that came in `form`.

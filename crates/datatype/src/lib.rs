@@ -29,7 +29,7 @@ pub use construction::{
     StructBlock, SubarrayDimension,
 };
 pub use contents::{Combiner, ContentInteger, Contents, Envelope};
-pub use datatype::Datatype;
+pub use datatype::{Datatype, Lent};
 pub use fortran::TypeClass;
 pub use packing::{pack, unpack};
 pub use predefined::{Kind, Precision, Predefined};

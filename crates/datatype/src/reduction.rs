@@ -86,8 +86,8 @@ pub fn reduce(
     incoming: &[u8],
     inout: &mut [u8],
 ) -> Result<()> {
-    let kernel = kernel(operator, element).ok_or_else(|| undefined(operator, element))?;
-    kernel(incoming, inout);
+    let combine = combination(operator, element).ok_or_else(|| undefined(operator, element))?;
+    combine(incoming, inout);
     Ok(())
 }
 
@@ -100,25 +100,7 @@ pub fn combine(operator: Operator, element: Predefined, from: &Buffer, into: &Bu
     let Some(kernel) = kernel(operator, element) else {
         panic!("{}", undefined(operator, element));
     };
-    into.combine_with(from, element.size(), kernel);
-}
-
-/// The elements of `into` from packed offset `offset` on become `from operator into`, for as many as
-/// `from` has.
-///
-/// # Panics
-/// If [`supports`] says no, or `into` has fewer.
-pub fn combine_bytes(
-    operator: Operator,
-    element: Predefined,
-    from: &[u8],
-    into: &Buffer,
-    offset: usize,
-) {
-    let Some(kernel) = kernel(operator, element) else {
-        panic!("{}", undefined(operator, element));
-    };
-    into.combine_bytes(offset, from, element.size(), kernel);
+    kernel.combine(from, into);
 }
 
 #[cold]
@@ -134,10 +116,48 @@ fn undefined(operator: Operator, element: Predefined) -> Error {
 }
 
 /// Combines all elements of two slices; chosen once per call, not per element.
-type Kernel = fn(&[u8], &mut [u8]);
+type Combine = fn(&[u8], &mut [u8]);
+
+/// An operation on the elements of one datatype.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    combine: Combine,
+    element_bytes: usize,
+}
+
+impl Kernel {
+    /// Bytes of one packed element.
+    #[inline]
+    pub fn element_bytes(&self) -> usize {
+        self.element_bytes
+    }
+
+    /// Each element of `into` becomes `from operator into`, for as many elements as the shorter of
+    /// the two has.
+    pub fn combine(&self, from: &Buffer, into: &Buffer) {
+        into.combine_with(from, self.element_bytes, self.combine);
+    }
+
+    /// The elements of `into` from packed offset `offset` on become `from operator into`, for as many
+    /// as `from` has.
+    ///
+    /// # Panics
+    /// If `into` has fewer.
+    #[inline]
+    pub fn combine_bytes(&self, from: &[u8], into: &Buffer, offset: usize) {
+        into.combine_bytes(offset, from, self.element_bytes, self.combine);
+    }
+}
+
+/// What combines elements of `element`, if the standard defines `operator` for them.
+#[inline]
+pub fn kernel(operator: Operator, element: Predefined) -> Option<Kernel> {
+    let element_bytes = element.size();
+    combination(operator, element).map(|combine| Kernel { combine, element_bytes })
+}
 
 /// The tables of section 6.9.2.
-fn kernel(operator: Operator, element: Predefined) -> Option<Kernel> {
+fn combination(operator: Operator, element: Predefined) -> Option<Combine> {
     match (operator, element.kind()) {
         (Operator::Replace, _) => Some(|incoming, inout| inout.copy_from_slice(incoming)),
         (Operator::NoOperation, _) => Some(|_, _| ()),
@@ -181,7 +201,7 @@ fn kernel(operator: Operator, element: Predefined) -> Option<Kernel> {
     }
 }
 
-fn pair(operator: Operator, element: Predefined) -> Option<Kernel> {
+fn pair(operator: Operator, element: Predefined) -> Option<Combine> {
     match element {
         Predefined::FloatInt => location::<f32, i32>(operator),
         Predefined::DoubleInt => location::<f64, i32>(operator),
@@ -198,7 +218,7 @@ fn pair(operator: Operator, element: Predefined) -> Option<Kernel> {
 fn integer<T: Arithmetic + Ordered + Bits + Truth>(
     operator: Operator,
     element: Predefined,
-) -> Option<Kernel> {
+) -> Option<Combine> {
     let logical = if is_c_integer(element) { truth::<T>(operator) } else { None };
     real::<T>(operator).or_else(|| bits::<T>(operator)).or(logical)
 }
@@ -220,11 +240,11 @@ fn is_c_integer(element: Predefined) -> bool {
     )
 }
 
-fn real<T: Arithmetic + Ordered>(operator: Operator) -> Option<Kernel> {
+fn real<T: Arithmetic + Ordered>(operator: Operator) -> Option<Combine> {
     extreme::<T>(operator).or_else(|| arithmetic::<T>(operator))
 }
 
-fn extreme<T: Ordered>(operator: Operator) -> Option<Kernel> {
+fn extreme<T: Ordered>(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::Minimum => Some(apply::<T, Minimum>),
         Operator::Maximum => Some(apply::<T, Maximum>),
@@ -232,7 +252,7 @@ fn extreme<T: Ordered>(operator: Operator) -> Option<Kernel> {
     }
 }
 
-fn arithmetic<T: Arithmetic>(operator: Operator) -> Option<Kernel> {
+fn arithmetic<T: Arithmetic>(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::Sum => Some(apply::<T, Sum>),
         Operator::Product => Some(apply::<T, Product>),
@@ -241,7 +261,7 @@ fn arithmetic<T: Arithmetic>(operator: Operator) -> Option<Kernel> {
 }
 
 /// Numbers of half precision, of which single precision has the sums and products.
-fn halves<T: Arithmetic>(operator: Operator) -> Option<Kernel> {
+fn halves<T: Arithmetic>(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::Sum => Some(apply_to_halves::<T, Sum>),
         Operator::Product => Some(apply_to_halves::<T, Product>),
@@ -251,7 +271,7 @@ fn halves<T: Arithmetic>(operator: Operator) -> Option<Kernel> {
 
 /// The x87's own format is computed by the x87.
 #[cfg(target_arch = "x86_64")]
-fn extended(operator: Operator) -> Option<Kernel> {
+fn extended(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::Sum => Some(x87::add),
         Operator::Product => Some(x87::multiply),
@@ -260,7 +280,7 @@ fn extended(operator: Operator) -> Option<Kernel> {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn extended_complex(operator: Operator) -> Option<Kernel> {
+fn extended_complex(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::Sum => Some(x87::add),
         Operator::Product => Some(x87::multiply_complex),
@@ -269,16 +289,16 @@ fn extended_complex(operator: Operator) -> Option<Kernel> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn extended(operator: Operator) -> Option<Kernel> {
+fn extended(operator: Operator) -> Option<Combine> {
     arithmetic::<Extended>(operator)
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn extended_complex(operator: Operator) -> Option<Kernel> {
+fn extended_complex(operator: Operator) -> Option<Combine> {
     arithmetic::<Complex<Extended>>(operator)
 }
 
-fn bits<T: Bits>(operator: Operator) -> Option<Kernel> {
+fn bits<T: Bits>(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::BitwiseAnd => Some(apply::<T, BitwiseAnd>),
         Operator::BitwiseOr => Some(apply::<T, BitwiseOr>),
@@ -287,7 +307,7 @@ fn bits<T: Bits>(operator: Operator) -> Option<Kernel> {
     }
 }
 
-fn truth<T: Truth>(operator: Operator) -> Option<Kernel> {
+fn truth<T: Truth>(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::LogicalAnd => Some(apply::<T, LogicalAnd>),
         Operator::LogicalOr => Some(apply::<T, LogicalOr>),
@@ -296,7 +316,7 @@ fn truth<T: Truth>(operator: Operator) -> Option<Kernel> {
     }
 }
 
-fn location<V: Ordered, I: Ordered>(operator: Operator) -> Option<Kernel> {
+fn location<V: Ordered, I: Ordered>(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::MinimumLocation => Some(apply::<Pair<V, I>, MinimumLocation>),
         Operator::MaximumLocation => Some(apply::<Pair<V, I>, MaximumLocation>),

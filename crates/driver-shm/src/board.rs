@@ -15,11 +15,13 @@
 //! Each member says, in a line of its own, below which number it has completed all operations. A
 //! member writes its slot for an operation when all members have completed the last one that used
 //! the slot: then nobody reads there any more, as members read during an operation
-//! only. They say so with release, after they have read, and the writer looks with acquire. Where
-//! all wait for all in every operation nobody has to look: what stands beside the flags tells it.
+//! only. They say so with release, after they have read, and the writer looks with acquire. They
+//! say it once in an eighth of the slots, which is soon enough: who is that far behind has operations
+//! to complete that all others have begun. Where all wait for all in every operation nobody has to
+//! look: what stands beside the flags tells it.
 //!
 //! # Sleeping
-//! Who stores a flag or its completion then rings the bells of all others, as the sender of a packet
+//! Who stores a flag, or its completion, then rings the bells of all others, as the sender of a packet
 //! does: a look at the word that tells whether the owner sleeps. Who wants to sleep arms its bell,
 //! makes all processors pass a barrier, and looks at all flags that it waits for once more. So
 //! either the store came before that barrier, and the look sees it, or the look at the armed bell
@@ -60,7 +62,7 @@ struct Division {
     before: usize,
 }
 
-/// By [`Series::index`]. Of small operations many may be underway in a row, as where the root of
+/// By [`Series::index`]; the numbers of slots are powers of two. Of small operations many may be underway in a row, as where the root of
 /// broadcasts runs ahead of processes that wait for their turn on a core; and so of those that are
 /// not blocking.
 const DIVISIONS: [Division; SERIES] = {
@@ -90,8 +92,15 @@ impl Division {
     }
 }
 
-// One word has a bit for each slot.
-const _: () = assert!(DIVISIONS[0].slots <= u64::BITS as usize);
+// One word has a bit for each slot; completion is told before slots run out.
+const _: () = {
+    let mut series = 0;
+    while series < SERIES {
+        let slots = DIVISIONS[series].slots;
+        assert!(slots.is_power_of_two() && slots <= u64::BITS as usize && slots > 1);
+        series += 1;
+    }
+};
 const _: () = assert!(HEADER <= LINE && SMALL_SLOT_BYTES.is_multiple_of(2 * LINE));
 
 /// The board as one of its members has it mapped.
@@ -101,20 +110,8 @@ pub struct Board {
     members: usize,
     own: usize,
     series: [State; SERIES],
-    /// What was written into the first line of a slot, to get there together with the flag: where
-    /// another process looks at the line all the time, each store apart might have to fetch it back.
-    staged: Cell<Option<Staged>>,
     /// Those of the other members.
     bells: Vec<Bell>,
-}
-
-/// The bytes `begin .. end` of a slot's data, on their way there.
-#[derive(Clone, Copy, Debug)]
-struct Staged {
-    turn: Turn,
-    begin: usize,
-    end: usize,
-    bytes: [u8; LINE - HEADER],
 }
 
 /// The operations that count together.
@@ -131,11 +128,6 @@ impl Series {
     const fn index(self) -> usize {
         2 * !self.blocking as usize + !self.small as usize
     }
-
-    #[inline]
-    const fn division(self) -> &'static Division {
-        &DIVISIONS[self.index()]
-    }
 }
 
 /// One operation on the board.
@@ -148,6 +140,13 @@ pub struct Turn {
 /// What a member knows about a series.
 #[derive(Debug)]
 struct State {
+    /// How many slots each member has, and how many bytes they hold.
+    slots: usize,
+    bytes: usize,
+    /// Where the completion of member 0 lies, and how far those of others, and slots, are apart.
+    first: usize,
+    member_stride: usize,
+    slot_stride: usize,
     /// The number of the next operation.
     next: Cell<u64>,
     /// All operations below are complete here.
@@ -184,8 +183,8 @@ impl Board {
     pub fn new(memory: Arc<SharedMemory>, members: u32, own: u32, bells: Vec<Bell>) -> Self {
         let (members, own) = (members as usize, own as usize);
         assert!(memory.len() == bytes_of(members) && own < members);
-        let series = std::array::from_fn(|_| State::new(members));
-        Self { memory, members, own, series, staged: Cell::new(None), bells }
+        let series = std::array::from_fn(|index| State::new(&DIVISIONS[index], members));
+        Self { memory, members, own, series, bells }
     }
 
     /// The number of this member.
@@ -197,7 +196,7 @@ impl Board {
     /// How many bytes the slots of an operation hold.
     #[inline]
     pub fn slot_bytes(&self, turn: Turn) -> usize {
-        turn.series.division().bytes
+        self.state(turn.series).bytes
     }
 
     /// The next operation of a series, which all members take in the same order.
@@ -209,13 +208,16 @@ impl Board {
         Turn { series, number }
     }
 
-    /// Whether the own slot can be written: nobody needs any more what was there.
+    /// Whether an operation can begin: not too many others are underway here, and, where the own slot
+    /// is written, nobody needs any more what was there.
     #[inline]
-    pub fn is_free(&self, turn: Turn) -> bool {
+    pub fn is_free(&self, turn: Turn, writes: bool) -> bool {
         let state = self.state(turn.series);
-        let needed = (turn.number + 1).saturating_sub(turn.series.division().slots as u64);
+        let needed = (turn.number + 1).saturating_sub(state.slots as u64);
         state.completed.get() >= needed
-            && (state.known_by_all.get() >= needed || self.look_at_completion(turn.series, needed))
+            && (!writes
+                || state.known_by_all.get() >= needed
+                || self.look_at_completion(turn.series, needed))
     }
 
     /// Writes into the own slot of an operation; not before [`Board::is_free`], and not where
@@ -225,9 +227,6 @@ impl Board {
     /// If the range leaves the slot.
     #[inline]
     pub fn write(&self, turn: Turn, offset: usize, length: usize, fill: impl FnOnce(&mut [u8])) {
-        if length <= LINE - HEADER && offset <= LINE - HEADER - length {
-            return self.stage(turn, offset, length, fill);
-        }
         let data = self.data(turn, self.own, offset, length);
         // SAFETY:
         // - `data` checked that the range lies in the own slot, which lives as long as `self`.
@@ -238,32 +237,7 @@ impl Board {
         fill(unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), length) });
     }
 
-    #[inline]
-    fn stage(&self, turn: Turn, offset: usize, length: usize, fill: impl FnOnce(&mut [u8])) {
-        let end = offset + length;
-        let continued = self.staged.get().filter(|one| one.turn == turn && one.end == offset);
-        let mut staged = continued.unwrap_or_else(|| {
-            self.unstage();
-            Staged { turn, begin: offset, end, bytes: [0; LINE - HEADER] }
-        });
-        fill(&mut staged.bytes[offset..end]);
-        staged.end = end;
-        self.staged.set(Some(staged));
-    }
-
-    /// Brings what is staged into the slot.
-    #[inline]
-    fn unstage(&self) {
-        if let Some(Staged { turn, begin, end, bytes }) = self.staged.take() {
-            let data = self.data(turn, self.own, begin, end - begin);
-            // SAFETY: `data` checked that the range lies in the own slot; as for `write`.
-            unsafe {
-                data.as_ptr().copy_from_nonoverlapping(bytes[begin..end].as_ptr(), end - begin);
-            }
-        }
-    }
-
-    /// Reads from the slot of a member, the own one or one for which [`Board::has_raised`] said yes.
+    /// Reads from the slot of a member, the own one or one of which [`Board::raised`] told.
     ///
     /// # Panics
     /// If the range leaves the slot.
@@ -276,9 +250,6 @@ impl Board {
         length: usize,
         look: impl FnOnce(&[u8]) -> R,
     ) -> R {
-        if member as usize == self.own {
-            self.unstage();
-        }
         let data = self.data(turn, member as usize, offset, length);
         // SAFETY:
         // - `data` checked that the range lies in the slot, which lives as long as `self`.
@@ -293,25 +264,26 @@ impl Board {
     pub fn raise(&self, turn: Turn, stage: u16, length: usize) {
         let behind = turn.number - self.state(turn.series).completed.get();
         let beside = (length as u64) << BEHIND_BITS | behind.min(BEHIND_MAX);
-        self.unstage();
         let [flag, second] = self.words(turn, self.own);
         second.store(beside, Ordering::Relaxed);
         flag.store(flag_of(turn, stage), Ordering::Release);
         self.ring();
     }
 
-    /// Whether a member has raised a stage of an operation.
+    /// How many bytes a member says that it has written, once it has raised a stage of an operation;
+    /// no more than a slot holds.
     #[inline]
-    pub fn has_raised(&self, turn: Turn, member: u32, stage: u16) -> bool {
+    pub fn raised(&self, turn: Turn, member: u32, stage: u16) -> Option<usize> {
         let [flag, second] = self.words(turn, member as usize);
         if flag.load(Ordering::Acquire) < flag_of(turn, stage) {
-            return false;
+            return None;
         }
-        let behind = second.load(Ordering::Relaxed) & BEHIND_MAX;
+        let (state, second) = (self.state(turn.series), second.load(Ordering::Relaxed));
+        let behind = second & BEHIND_MAX;
         if behind < BEHIND_MAX {
-            self.state(turn.series).note(member as usize, turn.number.saturating_sub(behind));
+            state.note(member as usize, turn.number.saturating_sub(behind));
         }
-        true
+        Some(state.bytes.min((second >> BEHIND_BITS) as usize))
     }
 
     /// How many bytes a member says that it has written for the last stage that it raised; no more
@@ -320,7 +292,7 @@ impl Board {
     pub fn length(&self, turn: Turn, member: u32) -> usize {
         let [_, second] = self.words(turn, member as usize);
         let length = second.load(Ordering::Relaxed) >> BEHIND_BITS;
-        usize::try_from(length).unwrap_or(usize::MAX).min(turn.series.division().bytes)
+        self.state(turn.series).bytes.min(length as usize)
     }
 
     /// The part of this member in an operation is over: it reads nothing of it any more.
@@ -328,15 +300,15 @@ impl Board {
     pub fn complete(&self, turn: Turn) {
         let state = self.state(turn.series);
         let before = state.completed.get();
-        let mut beyond = state.beyond.get() | 1 << (turn.number - before);
+        let beyond = state.beyond.get() | 1 << (turn.number - before);
         let done = beyond.trailing_ones();
-        beyond = beyond.checked_shr(done).unwrap_or(0);
-        state.beyond.set(beyond);
-        if done > 0 {
-            state.completed.set(before + u64::from(done));
-            state.note(self.own, before + u64::from(done));
-            let word = self.completion(turn.series, self.own);
-            word.store(before + u64::from(done), Ordering::Release);
+        state.beyond.set(beyond.checked_shr(done).unwrap_or(0));
+        let now = before + u64::from(done);
+        state.completed.set(now);
+        state.note(self.own, now);
+        let interval = state.slots as u64 / TOLD_PER_SLOTS;
+        if now & !interval.saturating_sub(1) > before {
+            self.completion(turn.series, self.own).store(now, Ordering::Release);
             self.ring();
         }
     }
@@ -373,7 +345,7 @@ impl Board {
 
     #[inline]
     fn completion(&self, series: Series, member: usize) -> &AtomicU64 {
-        self.word(self.place(series, member))
+        self.word(self.place(self.state(series), member))
     }
 
     /// The two words of a slot.
@@ -385,7 +357,7 @@ impl Board {
 
     #[inline]
     fn data(&self, turn: Turn, member: usize, offset: usize, length: usize) -> NonNull<u8> {
-        let bytes = turn.series.division().bytes;
+        let bytes = self.state(turn.series).bytes;
         assert!(offset <= bytes && length <= bytes - offset, "a slot is left");
         let place = self.slot(turn, member) + HEADER + offset;
         // SAFETY: `slot` lies inside the memory, and the range was checked to lie in the slot.
@@ -394,16 +366,15 @@ impl Board {
 
     #[inline]
     fn slot(&self, turn: Turn, member: usize) -> usize {
-        let division = turn.series.division();
-        let slot = turn.number as usize % division.slots;
-        self.place(turn.series, member) + LINE + slot * division.slot_stride()
+        let state = self.state(turn.series);
+        let slot = turn.number as usize & (state.slots - 1);
+        self.place(state, member) + LINE + slot * state.slot_stride
     }
 
     #[inline]
-    fn place(&self, series: Series, member: usize) -> usize {
+    fn place(&self, state: &State, member: usize) -> usize {
         assert!(member < self.members, "member {member} of {}", self.members);
-        let division = series.division();
-        self.members * division.before + member * division.member_stride()
+        state.first + member * state.member_stride
     }
 
     #[inline]
@@ -418,8 +389,13 @@ impl Board {
 }
 
 impl State {
-    fn new(members: usize) -> Self {
+    fn new(division: &Division, members: usize) -> Self {
         Self {
+            slots: division.slots,
+            bytes: division.bytes,
+            first: members * division.before,
+            member_stride: division.member_stride(),
+            slot_stride: division.slot_stride(),
             next: Cell::new(0),
             completed: Cell::new(0),
             beyond: Cell::new(0),
@@ -441,6 +417,9 @@ fn flag_of(turn: Turn, stage: u16) -> u64 {
     // The first operation is told from memory that nobody has written to.
     (turn.number + 1) << u16::BITS | u64::from(stage)
 }
+
+/// Completion is told so many times while all slots are used once, or each time where they are fewer.
+const TOLD_PER_SLOTS: u64 = 8;
 
 /// Of the second word so many bits tell how far behind completion is; all ones: further.
 const BEHIND_BITS: u32 = 8;
@@ -472,15 +451,16 @@ mod tests {
     fn what_was_raised_can_be_read() {
         let boards = boards(2);
         let turns = [boards[0].begin(BLOCKING), boards[1].begin(BLOCKING)];
-        assert!(boards[0].is_free(turns[0]));
+        assert!(boards[0].is_free(turns[0], true));
         boards[0].write(turns[0], 100, 3, |slot| slot.copy_from_slice(b"abc"));
-        assert!(!boards[1].has_raised(turns[1], 0, 1));
+        assert!(boards[1].raised(turns[1], 0, 1).is_none());
         boards[0].raise(turns[0], 1, 103);
-        assert!(boards[1].has_raised(turns[1], 0, 1) && !boards[1].has_raised(turns[1], 0, 2));
+        assert_eq!(boards[1].raised(turns[1], 0, 1), Some(103));
+        assert_eq!(boards[1].raised(turns[1], 0, 2), None);
         assert_eq!(boards[1].length(turns[1], 0), 103);
         boards[1].read(turns[1], 0, 100, 3, |slot| assert_eq!(slot, b"abc"));
         let other = boards[1].begin(BEGUN);
-        assert!(!boards[1].has_raised(other, 0, 1), "series are apart");
+        assert_eq!(boards[1].raised(other, 0, 1), None, "series are apart");
     }
 
     #[test]
@@ -490,13 +470,13 @@ mod tests {
         let turns: Vec<[Turn; 3]> = (0..=16).map(|_| std::array::from_fn(begin)).collect();
         let last = turns[16];
         for (member, board) in boards.iter().enumerate() {
-            assert!(!boards[0].is_free(last[0]));
+            assert!(!boards[0].is_free(last[0], true));
             // Completed in any order.
             for number in (0..16).map(|number| number ^ 3) {
                 board.complete(turns[number][member]);
             }
         }
-        assert!((0..3).all(|member| boards[member].is_free(last[member])));
+        assert!((0..3).all(|member| boards[member].is_free(last[member], true)));
     }
 
     #[test]
@@ -505,10 +485,12 @@ mod tests {
         for _ in 0..100 {
             let turns = [boards[0].begin(BLOCKING), boards[1].begin(BLOCKING)];
             for (board, turn) in boards.iter().zip(turns) {
-                assert!(board.is_free(turn));
+                assert!(board.is_free(turn, true));
                 board.raise(turn, 1, 0);
             }
-            assert!(boards[0].has_raised(turns[0], 1, 1) && boards[1].has_raised(turns[1], 0, 1));
+            assert!([(0, 1), (1, 0)].iter().all(|&(one, other)| {
+                boards[one].raised(turns[one], other as u32, 1).is_some()
+            }));
             boards.iter().zip(turns).for_each(|(board, turn)| board.complete(turn));
         }
     }
@@ -521,7 +503,7 @@ mod tests {
             scope.spawn(move || {
                 for number in 0..10_000_u64 {
                     let turn = first.begin(BLOCKING);
-                    while !first.is_free(turn) {
+                    while !first.is_free(turn, true) {
                         std::thread::yield_now();
                     }
                     first.write(turn, 40, 16, |slot| {
@@ -536,7 +518,7 @@ mod tests {
                 scope.spawn(move || {
                     for number in 0..10_000_u64 {
                         let turn = board.begin(BLOCKING);
-                        while !board.has_raised(turn, 0, 1) {
+                        while board.raised(turn, 0, 1).is_none() {
                             std::thread::yield_now();
                         }
                         let expected = [number.to_le_bytes(), number.to_le_bytes()].concat();

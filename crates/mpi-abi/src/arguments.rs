@@ -11,12 +11,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::ErrorClass;
+use datatype::Lent;
 use mpi::collective::Root;
 use mpi::communicator::Communicator;
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 use mpi::info::Info;
-use mpi::operation::Operation;
+use mpi::operation::{Combination, Operation};
 use mpi::session::Session;
 use mpi::{Destination, Source};
 
@@ -33,7 +34,7 @@ use crate::handles::describe;
 use crate::predefined::type_of;
 use crate::report::Blamed;
 
-pub use buffers::{Elements, TypeArgument, buffer_at, check_address, is_in_place};
+pub use buffers::{Elements, TypeArgument, buffer_at, check_address, is_in_place, plain_buffer_at};
 pub use integers::{
     HandleList, IntegerPlace, IntegerSource, Integers, OutInteger, OutIntegers, Triplets,
 };
@@ -57,6 +58,8 @@ pub type KnownSession = Named<c::Session, Rc<Session>>;
 pub type KnownWindow = Named<c::Win, Rc<ProgramWindow>>;
 /// A datatype of the program.
 pub type KnownDatatype = Named<c::Datatype, Arc<datatype::Datatype>>;
+/// A datatype of the program that the call uses for its data.
+pub type UsedDatatype = Named<c::Datatype, Lent>;
 
 impl<H, T> Deref for Named<H, T> {
     type Target = T;
@@ -78,10 +81,13 @@ pub enum KnownOperation {
 
 impl KnownOperation {
     /// The operation as it works on elements of a datatype.
-    pub fn for_elements(&self, datatype: &KnownDatatype) -> Rc<Operation> {
+    ///
+    /// # Errors
+    /// `Op` if it is not defined for them.
+    pub fn on(&self, datatype: &UsedDatatype) -> base::Result<Combination> {
         match self {
-            KnownOperation::Predefined(operation) => Rc::clone(operation),
-            KnownOperation::User(operation) => operation.for_elements(datatype),
+            KnownOperation::Predefined(operation) => operation.on(datatype),
+            KnownOperation::User(operation) => Ok(operation.on(datatype)),
         }
     }
 }

@@ -27,13 +27,11 @@ use std::rc::Rc;
 
 use base::Result;
 use collectives::{Input, Member, Situation};
-use datatype::Datatype;
 use engine::RequestId;
 use memory::Buffer;
 
 use crate::Process;
 use crate::communicator::Communicator;
-use crate::operation::Operation;
 use crate::request::Request;
 use blocks::Blocks;
 use execution::Execution;
@@ -111,25 +109,6 @@ impl Process {
     pub fn collective_init(&self, prepared: Collective) -> Request {
         let tag = prepared.communicator.take_persistent_tag();
         Request::persistent_collective(Underway::new(prepared, tag))
-    }
-
-    /// `MPI_Reduce_local` (section 6.9.7): `into` becomes `from op into`; needs nobody else.
-    ///
-    /// # Errors
-    /// `Op` if the operation is not defined for the datatype.
-    pub fn reduce_local(
-        &self,
-        from: &Buffer,
-        into: &Buffer,
-        datatype: &Datatype,
-        count: usize,
-        operation: &Operation,
-    ) -> Result<()> {
-        operation.check(datatype)?;
-        if count > 0 {
-            operation.combine(from, into, datatype, count);
-        }
-        Ok(())
     }
 
     /// A broadcast from member 0 of `size` members over any link, for purposes of our own.

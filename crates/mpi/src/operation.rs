@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
+use collectives::Place;
 use datatype::Datatype;
-use datatype::reduction::{self, Operator};
+use datatype::reduction::{self, Kernel, Operator};
 use memory::{Buffer, Scratch};
 
-use crate::collective::blocks::{Range, element_room, elements_in};
+use crate::collective::blocks::{Memories, Range, element_room, elements_in};
 
 /// How two elements become one.
 pub enum Operation {
@@ -37,82 +38,130 @@ impl Operation {
         }
     }
 
-    /// Whether a reduction can combine elements of a datatype.
+    /// The operation as it combines elements of a datatype in reductions.
     ///
     /// # Errors
     /// `Op` if the standard does not define the operation for the datatype, or at all for
     /// reductions.
-    pub fn check(&self, datatype: &Datatype) -> Result<()> {
-        let Operation::Predefined(operator) = self else { return Ok(()) };
-        match datatype.predefined() {
-            _ if matches!(operator, Operator::Replace | Operator::NoOperation) => {
-                Err(undefined(*operator, "in reductions, only in one-sided communication"))
-            }
-            None => Err(undefined(
-                *operator,
-                "for derived datatypes; create an operation with MPI_Op_create",
-            )),
-            Some(predefined) if !reduction::supports(*operator, predefined) => {
-                Err(undefined(*operator, &format!("for elements of {}", predefined.name())))
-            }
-            Some(_) => Ok(()),
-        }
-    }
-
-    /// The elements of `into` become `from op into`.
     #[inline]
-    pub(crate) fn combine(&self, from: &Buffer, into: &Buffer, datatype: &Datatype, count: usize) {
+    pub fn on(&self, datatype: &Arc<Datatype>) -> Result<Combination> {
         match self {
-            Operation::Predefined(operator) => {
-                let predefined = datatype.predefined().expect("`check` let predefined types pass");
-                reduction::combine(*operator, predefined, from, into);
-            }
-            Operation::User { function, .. } => function(from, into, count),
+            Operation::Predefined(operator) => match datatype.predefined() {
+                Some(predefined) if !is_one_sided(*operator) => {
+                    match reduction::kernel(*operator, predefined) {
+                        Some(kernel) => Ok(Combination::Predefined(kernel)),
+                        None => {
+                            let why = format!("for elements of {}", predefined.name());
+                            Err(undefined(*operator, &why))
+                        }
+                    }
+                }
+                _ => Err(unsuitable(*operator)),
+            },
+            Operation::User { function, commutative } => Ok(Combination::User {
+                function: Rc::clone(function),
+                commutative: *commutative,
+                datatype: Arc::clone(datatype),
+            }),
         }
     }
+}
 
-    /// The `count` elements from packed offset `offset` of `into` on become `from op into`; `part` is
-    /// the memory of these.
+fn is_one_sided(operator: Operator) -> bool {
+    matches!(operator, Operator::Replace | Operator::NoOperation)
+}
+
+#[cold]
+fn unsuitable(operator: Operator) -> Error {
+    match is_one_sided(operator) {
+        true => undefined(operator, "in reductions, only in one-sided communication"),
+        false => {
+            undefined(operator, "for derived datatypes; create an operation with MPI_Op_create")
+        }
+    }
+}
+
+/// An operation as it combines elements of one datatype.
+#[derive(Clone)]
+pub enum Combination {
+    /// An operation of the standard.
+    Predefined(Kernel),
+    /// A function of the program.
+    User {
+        /// The function.
+        function: UserFunction,
+        /// Whether the program said that it is commutative.
+        commutative: bool,
+        /// The type of all elements.
+        datatype: Arc<Datatype>,
+    },
+}
+
+impl Combination {
+    /// Whether the order of the two operands does not matter.
     #[inline]
-    pub(crate) fn combine_bytes(
-        &self,
-        from: &[u8],
-        into: Range<'_>,
-        part: impl FnOnce() -> Buffer,
-        datatype: &Datatype,
-        count: usize,
-    ) {
+    pub fn is_commutative(&self) -> bool {
         match self {
-            Operation::Predefined(operator) => {
-                let predefined = datatype.predefined().expect("`check` let predefined types pass");
-                reduction::combine_bytes(*operator, predefined, from, into.buffer, into.offset);
-            }
-            Operation::User { function, .. } => {
-                // The function may ask for elements as the datatype lays them out.
-                let (bytes, origin) = element_room(datatype, count);
-                let left = elements_in(&Arc::new(Scratch::zeroed(bytes)), origin, datatype, count);
-                left.write(0, from);
-                function(&left, &part(), count);
-            }
+            Combination::Predefined(_) => true,
+            Combination::User { commutative, .. } => *commutative,
         }
     }
 
-    /// The elements of `into` become `into op from`.
-    pub(crate) fn combine_reversed(
-        &self,
-        from: &Buffer,
-        into: &Buffer,
-        datatype: &Datatype,
-        count: usize,
-    ) {
-        if self.is_commutative() {
-            return self.combine(from, into, datatype, count);
+    /// Bytes of data in one element.
+    #[inline]
+    pub fn element_bytes(&self) -> usize {
+        match self {
+            Combination::Predefined(kernel) => kernel.element_bytes(),
+            Combination::User { datatype, .. } => datatype.size(),
         }
+    }
+
+    /// The `count` elements of `into` become `from op into`.
+    pub fn combine(&self, from: &Buffer, into: &Buffer, count: usize) {
+        match self {
+            Combination::Predefined(kernel) => kernel.combine(from, into),
+            Combination::User { function, .. } => function(from, into, count),
+        }
+    }
+
+    /// The `count` elements of `into` become `into op from`.
+    pub(crate) fn combine_reversed(&self, from: &Buffer, into: &Buffer, count: usize) {
+        let Combination::User { commutative: false, datatype, .. } = self else {
+            return self.combine(from, into, count);
+        };
         let (bytes, origin) = element_room(datatype, count);
         let right = elements_in(&Arc::new(Scratch::zeroed(bytes)), origin, datatype, count);
         from.copy_to(&right);
-        self.combine(into, &right, datatype, count);
+        self.combine(into, &right, count);
         right.copy_to(into);
+    }
+
+    /// The elements at `into` become `from op into`, where `from` are packed ones.
+    #[inline]
+    pub(crate) fn combine_bytes(&self, from: &[u8], memories: &Memories, into: Place) {
+        match self {
+            Combination::Predefined(kernel) => {
+                let Range { buffer, offset, .. } = memories.range(into);
+                kernel.combine_bytes(from, buffer, offset);
+            }
+            Combination::User { function, datatype, .. } => {
+                // The function may ask for elements as the datatype lays them out.
+                let count = into.count;
+                let (bytes, origin) = element_room(datatype, count);
+                let left = elements_in(&Arc::new(Scratch::zeroed(bytes)), origin, datatype, count);
+                left.write(0, from);
+                function(&left, &memories.part(into), count);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Combination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Combination::Predefined(kernel) => write!(f, "{kernel:?}"),
+            Combination::User { commutative, .. } => write!(f, "User(commutative: {commutative})"),
+        }
     }
 }
 

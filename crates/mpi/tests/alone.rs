@@ -2,9 +2,9 @@
 
 mod common;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::ErrorClass;
 use common::{bytes, content, process};
@@ -96,7 +96,7 @@ fn collectives_of_one_process_move_its_own_data() {
     let datatype = Datatype::named(Predefined::Int32);
     let blocks = |buffer: &Buffer| EqualBlocks {
         buffer: buffer.clone(),
-        datatype: Arc::clone(datatype),
+        datatype: Cow::Borrowed(datatype),
         count: 2,
     };
     let sent = bytes(&[1, 0, 0, 0, 2, 0, 0, 0]);
@@ -131,14 +131,14 @@ fn collectives_of_one_process_move_its_own_data() {
     let reduction = Reduction {
         send: Some(sent.clone()),
         receive: Some(received.clone()),
-        datatype: Arc::clone(datatype),
-        operation: Rc::new(Operation::Predefined(Operator::Sum)),
+        datatype: Cow::Borrowed(datatype),
+        combination: Operation::Predefined(Operator::Sum).on(datatype).unwrap(),
     };
     process.complete(collective::allreduce(world, 2, reduction).unwrap()).unwrap();
     assert_eq!(content(&received), content(&sent));
 
     let sum = Operation::Predefined(Operator::Sum);
-    process.reduce_local(&sent, &received, datatype, 2, &sum).unwrap();
+    sum.on(datatype).unwrap().combine(&sent, &received, 2);
     assert_eq!(content(&received), [2, 0, 0, 0, 4, 0, 0, 0]);
     assert_eq!(collective::bcast(world, Root::Rank(1), sent).unwrap_err().class, ErrorClass::Root);
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use base::ErrorClass;
 use common::{bytes, content, process};
@@ -14,7 +14,7 @@ use mpi::{Partitions, Process, Request, Source};
 const BYTES: usize = 60;
 
 fn divided(buffer: &Buffer, count: usize) -> Partitions {
-    let datatype = Arc::clone(Datatype::named(Predefined::Byte));
+    let datatype = Cow::Borrowed(Datatype::named(Predefined::Byte));
     let blocks = EqualBlocks { buffer: buffer.clone(), datatype, count: buffer.len() / count };
     Partitions { blocks, count: count as u32 }
 }

@@ -4,10 +4,10 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use base::ErrorClass;
-use datatype::Datatype;
+use datatype::{Datatype, Lent};
 use memory::Buffer;
 
-use super::KnownDatatype;
+use super::{Named, UsedDatatype};
 use crate::c;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -67,7 +67,7 @@ impl Elements {
     ///
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
-    pub fn checked_type(&self, call: &Call) -> Outcome<KnownDatatype> {
+    pub fn checked_type(&self, call: &Call) -> Outcome<UsedDatatype> {
         TypeArgument { position: self.position + 2, handle: self.datatype }.committed(call)
     }
 
@@ -97,14 +97,9 @@ impl Elements {
     /// As for [`buffer`](Self::buffer).
     #[inline(always)]
     pub unsafe fn plain_buffer(&self, call: &Call) -> Option<Buffer> {
-        let size = call.library.predefined.contiguous_size(self.datatype);
-        if size == 0 || self.address as usize <= MPI_BUFFER_AUTOMATIC || self.count < 0 {
-            return None;
-        }
-        // Sizes are at most 32, so this overflows only past what has room in memory.
-        let length = (self.count as usize).checked_mul(size)?;
+        let count = usize::try_from(self.count).ok()?;
         // SAFETY: the caller vouches for the memory.
-        Some(unsafe { Buffer::contiguous(self.address.cast(), length) })
+        unsafe { plain_buffer_at(call, self.address, count, self.datatype) }
     }
 
     #[cold]
@@ -128,13 +123,25 @@ impl Elements {
     ///
     /// # Safety
     /// As there.
+    #[inline]
     pub unsafe fn unshifted_buffer(&self, call: &Call) -> Outcome<Buffer> {
+        // SAFETY: the caller vouches for the memory.
+        match unsafe { self.plain_buffer(call) } {
+            Some(buffer) => Ok(buffer),
+            // SAFETY: likewise.
+            None => unsafe { self.any_unshifted_buffer(call) },
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn any_unshifted_buffer(&self, call: &Call) -> Outcome<Buffer> {
         let (count, datatype) = self.checked_elements(call)?;
         // SAFETY: the caller vouches for the memory.
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
-    fn checked_elements(&self, call: &Call) -> Outcome<(usize, KnownDatatype)> {
+    fn checked_elements(&self, call: &Call) -> Outcome<(usize, UsedDatatype)> {
         let count = self.checked_count(call)?;
         let datatype = self.checked_type(call)?;
         self.check_address(count, &datatype)?;
@@ -156,8 +163,13 @@ impl TypeArgument {
     ///
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
-    pub fn committed(&self, call: &Call) -> Outcome<KnownDatatype> {
-        let datatype = call.datatype(self.position, self.handle)?;
+    pub fn committed(&self, call: &Call) -> Outcome<UsedDatatype> {
+        if let Some(named) = call.library.predefined.named(self.handle) {
+            let object = Lent::Borrowed(Datatype::named(named));
+            return Ok(Named { handle: self.handle, object });
+        }
+        let Named { handle, object } = call.datatype(self.position, self.handle)?;
+        let datatype = Named { handle, object: Lent::Owned(object) };
         if !datatype.is_committed() {
             let detail =
                 "is a datatype that is not committed; call MPI_Type_commit before using it";
@@ -222,6 +234,28 @@ pub fn check_address(
         )),
         _ => Ok(()),
     }
+}
+
+/// `count` elements at an address, if they are of a predefined datatype without gaps and nothing is
+/// wrong with them.
+///
+/// # Safety
+/// As for [`buffer_at`].
+#[inline(always)]
+pub unsafe fn plain_buffer_at(
+    call: &Call,
+    address: *mut c_void,
+    count: usize,
+    datatype: c::Datatype,
+) -> Option<Buffer> {
+    let size = call.library.predefined.contiguous_size(datatype);
+    if size == 0 || address as usize <= MPI_BUFFER_AUTOMATIC {
+        return None;
+    }
+    // Sizes are at most 32, so this overflows only past what has room in memory.
+    let length = count.checked_mul(size)?;
+    // SAFETY: the caller vouches for the memory.
+    Some(unsafe { Buffer::contiguous(address.cast(), length) })
 }
 
 /// `count` elements at an address.

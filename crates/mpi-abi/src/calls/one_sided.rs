@@ -11,7 +11,7 @@ use mpi::operation::Operation as Reduction;
 use mpi::window::{Access, Action, Operation, Place};
 
 use crate::arguments::{
-    Elements, KnownDatatype, KnownOperation, KnownWindow, Out, TypeArgument, check_address,
+    Elements, KnownOperation, KnownWindow, Out, TypeArgument, UsedDatatype, check_address,
 };
 use crate::c::Request;
 use crate::entry::Call;
@@ -116,7 +116,7 @@ fn begin_accumulate(
     let place = target.place(call, win)?;
     let leaves = operator == Operator::NoOperation;
     let given = if leaves { None } else { Some(origin.checked_type(call)?) };
-    let types = given.as_ref().map(|given| &***given);
+    let types = given.as_ref().map(|given| &****given);
     let action = Action::accumulate(operator, types, &place, result.is_some())?;
     // SAFETY: the program vouches for its memory until the operation is complete.
     let (origin, result) = unsafe {
@@ -253,7 +253,7 @@ pub fn rget_accumulate(
 unsafe fn element_at(
     position: usize,
     address: *const c_void,
-    datatype: &KnownDatatype,
+    datatype: &UsedDatatype,
 ) -> Outcome<Buffer> {
     check_address(position, address, 0, 1, datatype)?;
     // SAFETY: the caller vouches for the memory.
@@ -261,7 +261,7 @@ unsafe fn element_at(
 }
 
 /// A predefined datatype.
-fn predefined_type(call: &Call, datatype: TypeArgument) -> Outcome<KnownDatatype> {
+fn predefined_type(call: &Call, datatype: TypeArgument) -> Outcome<UsedDatatype> {
     let known = datatype.committed(call)?;
     if known.predefined().is_some() {
         return Ok(known);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use base::ErrorClass;
 use memory::Buffer;
-use mpi::operation::{Operation, UserFunction};
+use mpi::operation::{Combination, UserFunction};
 
-use crate::arguments::{Callback, KnownDatatype, KnownOperation, Out, invalid, null};
+use crate::arguments::{Callback, KnownOperation, Out, UsedDatatype, invalid, null};
 use crate::c::{Datatype, Op};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -37,10 +37,10 @@ enum FunctionOfProgram {
 
 impl UserOperation {
     /// The operation for elements of one datatype: the program's function is told its handle.
-    pub fn for_elements(self, datatype: &KnownDatatype) -> Rc<Operation> {
-        let (datatype, extent) = (datatype.clone(), datatype.extent());
+    pub fn on(self, datatype: &UsedDatatype) -> Combination {
+        let (known, extent) = (datatype.clone(), datatype.extent());
         let function: UserFunction = Rc::new(move |from: &Buffer, into: &Buffer, count: usize| {
-            with_handle(&datatype, |handle| {
+            with_handle(&known, |handle| {
                 self.function.apply(
                     from.base_address(),
                     into.base_address(),
@@ -50,7 +50,8 @@ impl UserOperation {
                 );
             });
         });
-        Rc::new(Operation::User { function, commutative: self.commutative })
+        let datatype = Arc::clone(datatype);
+        Combination::User { function, commutative: self.commutative, datatype }
     }
 
     /// Whether the program said that the order of the operands does not matter.
@@ -61,7 +62,7 @@ impl UserOperation {
 
 /// Lends the function of the program a handle of the datatype. The program may have freed its own
 /// since the reduction began (section 5.1.9), then it is another one for as long.
-fn with_handle(datatype: &KnownDatatype, apply: impl FnOnce(Datatype)) {
+fn with_handle(datatype: &UsedDatatype, apply: impl FnOnce(Datatype)) {
     let library = library();
     let own = datatype.handle;
     let is_known = datatype.predefined().is_some() || library.datatypes.with(own, |_| ()).is_some();

@@ -14,8 +14,9 @@ use memory::Scratch;
 /// The last schedules of a communicator, and spare memory for executions.
 #[derive(Default)]
 pub(crate) struct CollectiveCache {
-    /// The one used last comes first.
     schedules: RefCell<Vec<(Asked, Rc<Schedule>)>>,
+    /// How many were made.
+    made: Cell<usize>,
     pending: Cell<Vec<RequestId>>,
     scratch: RefCell<Option<Arc<Scratch>>>,
 }
@@ -99,24 +100,27 @@ impl CollectiveCache {
         key: ScheduleKey,
     ) -> Rc<Schedule> {
         let key = (key, rooms);
-        let mut schedules = self.schedules.borrow_mut();
-        if let Some((first, schedule)) = schedules.first()
-            && *first == key
-        {
+        let schedules = self.schedules.borrow();
+        if let Some((_, schedule)) = schedules.iter().find(|(kept, _)| *kept == key) {
             return Rc::clone(schedule);
         }
-        let position = schedules.iter().position(|(kept, _)| *kept == key);
-        let entry = match position {
-            Some(position) => schedules.remove(position),
-            None => {
-                schedules.truncate(SCHEDULES_MAX - 1);
-                let (operation, rooms) = key;
-                let shared = rooms.and_then(|rooms| operation.shared(member, rooms));
-                (key, Rc::new(shared.unwrap_or_else(|| operation.schedule(member))))
-            }
-        };
-        let schedule = Rc::clone(&entry.1);
-        schedules.insert(0, entry);
+        drop(schedules);
+        self.make(member, key)
+    }
+
+    #[cold]
+    fn make(&self, member: Member, key: Asked) -> Rc<Schedule> {
+        let (operation, rooms) = key;
+        let shared = rooms.and_then(|rooms| operation.shared(member, rooms));
+        let schedule = Rc::new(shared.unwrap_or_else(|| operation.schedule(member)));
+        let mut schedules = self.schedules.borrow_mut();
+        // The oldest one makes room.
+        let place = self.made.get() % SCHEDULES_MAX;
+        self.made.set(self.made.get() + 1);
+        match schedules.get_mut(place) {
+            Some(oldest) => *oldest = (key, Rc::clone(&schedule)),
+            None => schedules.push((key, Rc::clone(&schedule))),
+        }
         schedule
     }
 

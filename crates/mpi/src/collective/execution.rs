@@ -3,17 +3,15 @@
 mod exposure;
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::{Error, ErrorClass, RegionToken, Result};
-use collectives::{Area, Local, Operand, Place, Schedule, Transfer};
-use datatype::Datatype;
+use collectives::{Area, Local, Operand, Place, Round, Schedule, Transfer};
 use driver_shm::{Board, Series, Turn};
 use memory::Buffer;
 
 use super::blocks::{Memories, Range};
 use super::channel::Channel;
-use crate::operation::Operation;
+use crate::operation::Combination;
 
 /// One collective operation underway on one process.
 ///
@@ -26,8 +24,8 @@ use crate::operation::Operation;
 pub(crate) struct Execution<P> {
     schedule: Rc<Schedule>,
     memories: Memories,
-    /// How elements are combined, and their type, if the operation is a reduction.
-    combination: Option<(Rc<Operation>, Arc<Datatype>)>,
+    /// How elements are combined, if the operation is a reduction.
+    combination: Option<Combination>,
     /// What is copied between the program's memory and ours before the first round or after the
     /// last one. Boxed, as it is rare, and executions are moved a few times.
     repacking: Option<Box<Repacking>>,
@@ -43,7 +41,7 @@ pub(crate) struct Execution<P> {
     round: usize,
     /// Whether it was begun: on the board the first one waits until the own slot is free.
     is_posted: bool,
-    /// How many transfers of this round, from the first on, need no more looks at the board.
+    /// How many transfers of this round, from the first on, are over as far as the board goes.
     seen: usize,
     /// The messages of this round.
     pending: Vec<P>,
@@ -94,8 +92,8 @@ impl<P: Copy> Execution<P> {
 
     /// The blocks are elements that local steps combine.
     #[inline(always)]
-    pub(crate) fn reducing(mut self, operation: Rc<Operation>, datatype: Arc<Datatype>) -> Self {
-        self.combination = Some((operation, datatype));
+    pub(crate) fn reducing(mut self, combination: Combination) -> Self {
+        self.combination = Some(combination);
         self
     }
 
@@ -110,45 +108,42 @@ impl<P: Copy> Execution<P> {
         self.is_blocking = false;
     }
 
-    /// Posts the messages of the first round, under a tag that is the same on all members.
+    /// Begins, under a tag that is the same on all members.
+    #[inline]
     pub(crate) fn start<C: Channel<Pending = P>>(&mut self, channel: &C, tag: i32) {
         self.tag = tag;
         self.round = 0;
+        self.is_posted = false;
         self.written = 0;
         self.repack(End::BeforeFirstRound);
         if self.schedule.uses_board() {
             let series = Series { blocking: self.is_blocking, small: self.schedule.is_small() };
             self.turn = Some(board_of(channel).begin(series));
         }
-        self.post(channel);
     }
 
-    /// Goes as far as the messages that are complete allow; true when all is done.
+    /// Goes as far as the messages that are complete, and the flags that are raised, allow; true when
+    /// all is done.
     ///
     /// Nothing but `self` is borrowed while a function of the program combines elements.
     #[inline]
     pub(crate) fn advance<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
-        if !self.is_posted {
-            self.post(channel);
-            if !self.is_posted {
+        let schedule = Rc::clone(&self.schedule);
+        while let Some(round) = schedule.round(self.round) {
+            if !self.is_posted && !self.post(channel, round) {
                 return false;
             }
-        }
-        while self.round < self.schedule.round_count() {
-            while let Some(pending) = self.pending.get(self.completed) {
-                if !channel.is_complete(*pending) {
-                    return false;
-                }
-                let result = channel.finish(*pending);
-                self.completed += 1;
-                self.note(result);
-            }
-            if self.turn.is_some() && !self.look_at_board(channel) {
+            if !self.pending.is_empty() && !self.look_at_messages(channel) {
                 return false;
             }
-            self.take_local_steps(channel);
+            if let Some(turn) = self.turn
+                && !self.look_at_board(board_of(channel), turn, round)
+            {
+                return false;
+            }
+            self.take_local_steps(channel, round);
             self.round += 1;
-            self.post(channel);
+            self.is_posted = false;
         }
         self.conceal(channel);
         if let Some(turn) = self.turn.take() {
@@ -179,17 +174,28 @@ impl<P: Copy> Execution<P> {
         std::mem::take(&mut self.pending)
     }
 
+    /// Begins a round; false if it cannot begin yet.
+    #[inline]
+    fn post<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) -> bool {
+        if self.round == 0
+            && let Some(turn) = self.turn
+            && !board_of(channel).is_free(turn, self.schedule.raises())
+        {
+            return false;
+        }
+        self.seen = 0;
+        self.is_posted = true;
+        if self.schedule.has_messages() {
+            self.post_messages(channel, round);
+        }
+        true
+    }
+
     /// Receives go first, so that the data of a fast peer finds its place waiting; the order
     /// among messages between the same two processes stays that of the schedule.
-    fn post<C: Channel<Pending = P>>(&mut self, channel: &C) {
+    fn post_messages<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) {
         self.pending.clear();
         self.completed = 0;
-        self.seen = 0;
-        self.is_posted = self.turn.is_none_or(|turn| board_of(channel).is_free(turn));
-        if !self.is_posted {
-            return;
-        }
-        let Some(round) = self.schedule.round(self.round) else { return };
         for transfer in round.transfers {
             if let Transfer::Receive { peer, into } = transfer {
                 let buffer = self.memories.part(*into);
@@ -202,87 +208,97 @@ impl<P: Copy> Execution<P> {
                 self.pending.extend(channel.send(*peer, self.tag, buffer));
             }
         }
-        if let Some(turn) = self.turn {
-            for transfer in round.transfers {
-                if let Transfer::Raise { stage } = transfer {
-                    board_of(channel).raise(turn, *stage, self.written);
-                }
-            }
-        }
     }
 
-    /// Looks whether the members that this round waits for have raised.
-    fn look_at_board<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
-        let (Some(turn), Some(round)) = (self.turn, self.schedule.round(self.round)) else {
-            return true;
-        };
-        let board = board_of(channel);
-        let mut error = None;
-        for transfer in &round.transfers[self.seen..] {
-            if let Transfer::Await { peer, stage, count } = transfer {
-                if !board.has_raised(turn, *peer, *stage) {
-                    return false;
-                }
-                let expected = count.zip(self.memories.block_bytes());
-                let expected = expected.map(|(count, bytes)| count * bytes);
-                let length = board.length(turn, *peer);
-                if expected.is_some_and(|expected| length > expected) {
-                    error = error.or(expected.map(|expected| truncated(length, expected)));
-                }
+    /// Takes leave of the messages of this round that are complete; whether all are.
+    fn look_at_messages<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
+        while let Some(pending) = self.pending.get(self.completed) {
+            if !channel.is_complete(*pending) {
+                return false;
             }
-            self.seen += 1;
+            let result = channel.finish(*pending);
+            self.completed += 1;
+            self.note(result);
         }
-        self.note(error.map_or(Ok(()), Err));
         true
     }
 
-    fn take_local_steps<C: Channel<Pending = P>>(&mut self, channel: &C) {
-        let schedule = Rc::clone(&self.schedule);
-        let Some(round) = schedule.round(self.round) else { return };
-        for step in round.local {
-            match step {
-                Local::Copy { from, into } => {
-                    let result = match (self.turn, from.area, into.area) {
-                        (Some(turn), Area::InputOf(member), _) => {
-                            self.copy_from_input(channel, turn, member, (*from, *into))
-                        }
-                        (Some(turn), _, Area::ResultOf(member)) => {
-                            self.copy_into_result(channel, turn, member, (*from, *into))
-                        }
-                        (Some(turn), Area::Slot(member), _) => {
-                            self.copy_from_slot(board_of(channel), turn, member, *from, *into)
-                        }
-                        (Some(turn), _, Area::Slot(_)) => {
-                            self.copy_into_slot(board_of(channel), turn, *from, *into)
-                        }
-                        _ => copy(self.memories.range(*from), self.memories.range(*into)),
-                    };
-                    self.note(result);
+    /// Raises what this round raises, and looks whether the members that it waits for have raised.
+    #[inline]
+    fn look_at_board(&mut self, board: &Board, turn: Turn, round: Round<'_>) -> bool {
+        for transfer in &round.transfers[self.seen..] {
+            match transfer {
+                Transfer::Raise { stage } => board.raise(turn, *stage, self.written),
+                Transfer::Await { peer, stage, count } => {
+                    let Some(length) = board.raised(turn, *peer, *stage) else { return false };
+                    let expected = count.zip(self.memories.block_bytes());
+                    let expected = expected.map_or(length, |(count, bytes)| count * bytes);
+                    if length > expected {
+                        self.note(Err(truncated(length, expected)));
+                    }
                 }
+                Transfer::Send { .. } | Transfer::Receive { .. } => {}
+            }
+            self.seen += 1;
+        }
+        true
+    }
+
+    #[inline]
+    fn take_local_steps<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) {
+        for step in round.local {
+            let result = match step {
+                Local::Copy { from, into } => match (self.turn, from.area, into.area) {
+                    (Some(turn), Area::InputOf(member), _) => {
+                        self.copy_from_input(channel, turn, member, (*from, *into))
+                    }
+                    (Some(turn), _, Area::ResultOf(member)) => {
+                        self.copy_into_result(channel, turn, member, (*from, *into))
+                    }
+                    (Some(turn), Area::Slot(member), _) => {
+                        self.copy_from_slot(board_of(channel), turn, member, *from, *into)
+                    }
+                    (Some(turn), _, Area::Slot(_)) => {
+                        self.copy_into_slot(board_of(channel), turn, *from, *into)
+                    }
+                    _ => copy(self.memories.range(*from), self.memories.range(*into)),
+                },
                 Local::Expose { area, role } => {
                     let turn = self.turn.expect("who exposes has a turn on the board");
                     self.expose(channel, turn, *area, *role);
-                }
-                Local::Reduce { from, into, .. }
-                    if let (Some(turn), Area::Slot(member)) = (self.turn, from.area) =>
-                {
-                    self.reduce_from_slot(board_of(channel), turn, member, *from, *into);
+                    Ok(())
                 }
                 Local::Reduce { from, into, first } => {
-                    let count = from.count;
-                    let (from, into) = (self.memories.part(*from), self.memories.part(*into));
-                    let Some((operation, datatype)) = &self.combination else {
-                        unreachable!("only the schedules of reductions combine elements")
-                    };
-                    match first {
-                        Operand::From => operation.combine(&from, &into, datatype, count),
-                        Operand::Into => operation.combine_reversed(&from, &into, datatype, count),
+                    match (self.turn, from.area) {
+                        (Some(turn), Area::Slot(member)) => {
+                            self.reduce_from_slot(board_of(channel), turn, member, *from, *into);
+                        }
+                        _ => self.reduce(*from, *into, *first),
                     }
+                    Ok(())
                 }
+            };
+            if let Err(error) = result {
+                self.note(Err(error));
             }
         }
     }
 
+    fn reduce(&self, from: Place, into: Place, first: Operand) {
+        let count = from.count;
+        let (from, into) = (self.memories.part(from), self.memories.part(into));
+        match first {
+            Operand::From => self.combination().combine(&from, &into, count),
+            Operand::Into => self.combination().combine_reversed(&from, &into, count),
+        }
+    }
+
+    #[inline]
+    fn combination(&self) -> &Combination {
+        self.combination.as_ref().expect("only the schedules of reductions combine elements")
+    }
+
+    #[inline]
     fn copy_into_slot(
         &mut self,
         board: &Board,
@@ -301,6 +317,7 @@ impl<P: Copy> Execution<P> {
     }
 
     /// Of a member that has less than is expected only that is copied, as of a short message.
+    #[inline]
     fn copy_from_slot(
         &self,
         board: &Board,
@@ -326,18 +343,16 @@ impl<P: Copy> Execution<P> {
         if member == board.own() { self.written } else { board.length(turn, member) }
     }
 
+    #[inline]
     fn reduce_from_slot(&self, board: &Board, turn: Turn, member: u32, from: Place, into: Place) {
-        let Some((operation, datatype)) = &self.combination else {
-            unreachable!("only the schedules of reductions combine elements")
-        };
-        let unit = datatype.size();
+        let combination = self.combination();
+        let unit = combination.element_bytes();
         let there = self.shown(board, turn, member).saturating_sub(from.first * unit);
         let count = from.count.min(there / unit.max(1));
         let place = Place { count, ..into };
-        let range = self.memories.range(place);
         let at = (from.first * unit).min(board.slot_bytes(turn));
-        board.read(turn, member, at, range.length, |slot| {
-            operation.combine_bytes(slot, range, || self.memories.part(place), datatype, count);
+        board.read(turn, member, at, count * unit, |slot| {
+            combination.combine_bytes(slot, &self.memories, place);
         });
     }
 

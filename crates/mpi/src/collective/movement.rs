@@ -1,11 +1,10 @@
 //! The collective operations that move data and combine nothing.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::Result;
 use collectives::{Input, Member, Schedule, board};
-use datatype::Datatype;
+use datatype::Lent;
 use driver_shm::SMALL_SLOT_BYTES;
 use memory::Buffer;
 
@@ -22,7 +21,7 @@ pub struct EqualBlocks {
     /// All blocks; block `i` begins at `i * count` extents of the datatype.
     pub buffer: Buffer,
     /// The type of all elements.
-    pub datatype: Arc<Datatype>,
+    pub datatype: Lent,
     /// How many elements make one block.
     pub count: usize,
 }

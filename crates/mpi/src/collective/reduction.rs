@@ -1,11 +1,10 @@
 //! The collective operations that combine data.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::Result;
 use collectives::{Operands, Schedule, board};
-use datatype::Datatype;
+use datatype::Lent;
 use memory::Buffer;
 
 use super::Collective;
@@ -15,7 +14,7 @@ use super::execution::Execution;
 use super::inter::{self, Root};
 use super::movement::{input_of, member, schedule};
 use crate::communicator::Communicator;
-use crate::operation::Operation;
+use crate::operation::Combination;
 
 /// The arguments of a reduction.
 #[derive(Clone, Debug)]
@@ -25,18 +24,19 @@ pub struct Reduction {
     /// Where the result goes; none where it is not significant.
     pub receive: Option<Buffer>,
     /// The type of all elements, the same on all processes.
-    pub datatype: Arc<Datatype>,
+    pub datatype: Lent,
     /// How two elements are combined.
-    pub operation: Rc<Operation>,
+    pub combination: Combination,
 }
 
 impl Reduction {
     /// What the algorithms must know about `count` elements.
+    #[inline]
     pub(super) fn operands(&self, count: usize) -> Operands {
         Operands {
             count,
-            element_bytes: self.datatype.size(),
-            commutative: self.operation.is_commutative(),
+            element_bytes: self.combination.element_bytes(),
+            commutative: self.combination.is_commutative(),
         }
     }
 }
@@ -44,8 +44,7 @@ impl Reduction {
 /// `MPI_Reduce` (section 6.9.1) of `count` elements.
 ///
 /// # Errors
-/// `Op` if the operation is not defined for the datatype, so for all reductions; `Root` if there is
-/// no such rank.
+/// `Root` if there is no such rank.
 pub fn reduce(
     communicator: &Rc<Communicator>,
     root: Root,
@@ -122,7 +121,7 @@ pub fn reduce_scatter(
 /// `MPI_Scan` (section 6.11.1) of `count` elements.
 ///
 /// # Errors
-/// As for [`reduce`].
+/// `Comm` on an intercommunicator.
 pub fn scan(
     communicator: &Rc<Communicator>,
     count: usize,
@@ -136,7 +135,7 @@ pub fn scan(
 /// `MPI_Exscan` (section 6.11.2) of `count` elements; rank 0 gets nothing.
 ///
 /// # Errors
-/// As for [`reduce`].
+/// As for [`scan`].
 pub fn exscan(
     communicator: &Rc<Communicator>,
     count: usize,
@@ -161,8 +160,7 @@ pub(super) fn execute(
     schedule: Rc<Schedule>,
     reduction: Reduction,
 ) -> Result<Collective> {
-    let Reduction { send, receive, datatype, operation } = reduction;
-    operation.check(&datatype)?;
+    let Reduction { send, receive, datatype, combination } = reduction;
     let elements = |buffer| Blocks::of_elements(buffer, &datatype, 1);
     let memories = Memories {
         send: send.map_or(Blocks::Absent, elements),
@@ -178,5 +176,5 @@ pub(super) fn execute(
     };
     let pending = communicator.cache.take_pending();
     let execution = Execution::new(schedule, memories, pending);
-    Ok(Collective::new(communicator, execution.reducing(operation, datatype)))
+    Ok(Collective::new(communicator, execution.reducing(combination)))
 }

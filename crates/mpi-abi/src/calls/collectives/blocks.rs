@@ -8,7 +8,9 @@ use memory::Buffer;
 use mpi::collective::EqualBlocks;
 
 use super::refuse_in_place;
-use crate::arguments::{Elements, HandleList, Integers, TypeArgument, buffer_at, check_address};
+use crate::arguments::{
+    Elements, HandleList, Integers, TypeArgument, buffer_at, check_address, plain_buffer_at,
+};
 use crate::c::Datatype;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -35,6 +37,13 @@ pub struct TypedBlockTable {
 pub fn equal_blocks(call: &Call, elements: Elements, size: u32) -> Outcome<EqualBlocks> {
     let count = elements.checked_count(call)?;
     let datatype = elements.checked_type(call)?;
+    if let Some(total) = count.checked_mul(size as usize) {
+        // SAFETY: the program vouches for its memory during the call.
+        let plain = unsafe { plain_buffer_at(call, elements.address, total, datatype.handle) };
+        if let Some(buffer) = plain {
+            return Ok(EqualBlocks { buffer, datatype: datatype.object, count });
+        }
+    }
     let total = count.checked_mul(size as usize).ok_or_else(|| {
         let detail = format!("{count} elements for each of {size} processes exceed the memory");
         Failure::new(ErrorClass::Count, detail)
@@ -48,7 +57,7 @@ pub fn equal_blocks(call: &Call, elements: Elements, size: u32) -> Outcome<Equal
 impl BlockTable {
     /// A buffer for each of `size` processes; displacements count extents of the datatype.
     pub fn buffers(&self, call: &Call, datatype: TypeArgument, size: u32) -> Outcome<Vec<Buffer>> {
-        let datatype = datatype.committed(call)?.object;
+        let datatype = datatype.committed(call)?.object.into_owned();
         let extent = datatype.extent();
         self.each(size, |_| Ok((Arc::clone(&datatype), extent)))
     }
@@ -84,7 +93,7 @@ impl TypedBlockTable {
         let position = self.types.position;
         self.blocks.each(size, |index| {
             let datatype = TypeArgument { position, handle: handles[index] };
-            Ok((datatype.committed(call)?.object, 1))
+            Ok((datatype.committed(call)?.object.into_owned(), 1))
         })
     }
 }

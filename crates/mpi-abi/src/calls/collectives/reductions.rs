@@ -2,17 +2,16 @@
 //! 6.11 of the standard).
 
 use std::ffi::c_void;
-use std::rc::Rc;
 
 use base::ErrorClass;
 use memory::Buffer;
 use mpi::collective::{self, Collective, Reduction, Root};
-use mpi::operation::Operation;
+use mpi::operation::Combination;
 
 use super::refuse_in_place;
 use crate::arguments::{
-    Integers, KnownCommunicator, KnownDatatype, KnownOperation, TypeArgument, buffer_at,
-    check_address, is_in_place,
+    Integers, KnownCommunicator, KnownOperation, TypeArgument, UsedDatatype, buffer_at,
+    check_address, is_in_place, plain_buffer_at,
 };
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -23,44 +22,53 @@ const RECEIVE_POSITION: usize = 2;
 const OPERATION_POSITION: usize = 5;
 
 /// Data of a reduction: `count` elements at an address.
+#[inline]
 fn elements(
+    call: &Call,
     position: usize,
     address: *const c_void,
     count: usize,
-    datatype: &KnownDatatype,
+    datatype: &UsedDatatype,
 ) -> Outcome<Buffer> {
+    let (address, handle) = (address.cast_mut(), datatype.handle);
+    // SAFETY: the program vouches for its memory during the call.
+    if let Some(buffer) = unsafe { plain_buffer_at(call, address, count, handle) } {
+        return Ok(buffer);
+    }
     check_address(position, address, 0, count, datatype)?;
     // SAFETY: the program vouches for its memory during the call.
-    unsafe { buffer_at(address.cast_mut(), count, datatype) }
+    unsafe { buffer_at(address, count, datatype) }
 }
 
 /// Operands and result of a reduction in which every process gets `received` elements of `sent`.
+#[inline]
 fn reduction(
+    call: &Call,
     sendbuf: *const c_void,
     sent: usize,
     recvbuf: *mut c_void,
     received: usize,
-    datatype: KnownDatatype,
+    datatype: UsedDatatype,
     op: &KnownOperation,
 ) -> Outcome<Reduction> {
     let in_place = is_in_place(sendbuf);
     refuse_alias(sendbuf, recvbuf, sent.min(received))?;
     let send = match in_place {
         true => None,
-        false => Some(elements(1, sendbuf, sent, &datatype)?),
+        false => Some(elements(call, 1, sendbuf, sent, &datatype)?),
     };
     // In place the operands are where the result goes.
     let room = if in_place { sent } else { received };
-    let receive = Some(elements(RECEIVE_POSITION, recvbuf, room, &datatype)?);
-    let operation = checked(op, &datatype)?;
-    Ok(Reduction { send, receive, datatype: datatype.object, operation })
+    let receive = Some(elements(call, RECEIVE_POSITION, recvbuf, room, &datatype)?);
+    let combination = checked(op, &datatype)?;
+    Ok(Reduction { send, receive, datatype: datatype.object, combination })
 }
 
 /// The operation for a datatype.
-fn checked(op: &KnownOperation, datatype: &KnownDatatype) -> Outcome<Rc<Operation>> {
-    let operation = op.for_elements(datatype);
-    match operation.check(datatype) {
-        Ok(()) => Ok(operation),
+#[inline]
+fn checked(op: &KnownOperation, datatype: &UsedDatatype) -> Outcome<Combination> {
+    match op.on(datatype) {
+        Ok(combination) => Ok(combination),
         Err(error) => Err(Failure::of_argument(OPERATION_POSITION, error)),
     }
 }
@@ -90,16 +98,16 @@ pub fn reduce(
     }
     let datatype = datatype.committed(call)?;
     let arguments = if root.is_here(comm) && root.involves() {
-        reduction(sendbuf, count, recvbuf, count, datatype, &op)?
+        reduction(call, sendbuf, count, recvbuf, count, datatype, &op)?
     } else {
         let (send, receive) = if root.involves() {
             refuse_in_place(1, sendbuf)?;
-            (Some(elements(1, sendbuf, count, &datatype)?), None)
+            (Some(elements(call, 1, sendbuf, count, &datatype)?), None)
         } else {
-            (None, Some(elements(RECEIVE_POSITION, recvbuf, count, &datatype)?))
+            (None, Some(elements(call, RECEIVE_POSITION, recvbuf, count, &datatype)?))
         };
-        let operation = checked(&op, &datatype)?;
-        Reduction { send, receive, datatype: datatype.object, operation }
+        let combination = checked(&op, &datatype)?;
+        Reduction { send, receive, datatype: datatype.object, combination }
     };
     Ok(collective::reduce(comm, root, count, arguments)?)
 }
@@ -114,7 +122,7 @@ pub fn allreduce(
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
     let datatype = datatype.committed(call)?;
-    let arguments = reduction(sendbuf, count, recvbuf, count, datatype, &op)?;
+    let arguments = reduction(call, sendbuf, count, recvbuf, count, datatype, &op)?;
     Ok(collective::allreduce(comm, count, arguments)?)
 }
 
@@ -130,7 +138,7 @@ pub fn reduce_scatter_block(
     let count = call.count(3, recvcount)?;
     let datatype = datatype.committed(call)?;
     let total = count.saturating_mul(comm.size() as usize);
-    let arguments = reduction(sendbuf, total, recvbuf, count, datatype, &op)?;
+    let arguments = reduction(call, sendbuf, total, recvbuf, count, datatype, &op)?;
     Ok(collective::reduce_scatter_block(comm, count, arguments)?)
 }
 
@@ -148,7 +156,7 @@ pub fn reduce_scatter(
     let datatype = datatype.committed(call)?;
     let total = counts.iter().fold(0_usize, |sum, count| sum.saturating_add(*count));
     let own = counts[comm.rank() as usize];
-    let arguments = reduction(sendbuf, total, recvbuf, own, datatype, &op)?;
+    let arguments = reduction(call, sendbuf, total, recvbuf, own, datatype, &op)?;
     Ok(collective::reduce_scatter(comm, &counts, arguments)?)
 }
 
@@ -162,7 +170,7 @@ pub fn scan(
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
     let datatype = datatype.committed(call)?;
-    let arguments = reduction(sendbuf, count, recvbuf, count, datatype, &op)?;
+    let arguments = reduction(call, sendbuf, count, recvbuf, count, datatype, &op)?;
     Ok(collective::scan(comm, count, arguments)?)
 }
 
@@ -176,7 +184,7 @@ pub fn exscan(
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
     let datatype = datatype.committed(call)?;
-    let arguments = reduction(sendbuf, count, recvbuf, count, datatype, &op)?;
+    let arguments = reduction(call, sendbuf, count, recvbuf, count, datatype, &op)?;
     Ok(collective::exscan(comm, count, arguments)?)
 }
 
@@ -189,8 +197,11 @@ pub fn reduce_local(
     op: KnownOperation,
 ) -> Outcome<()> {
     let datatype = datatype.committed(call)?;
-    let from = elements(1, inbuf, count, &datatype)?;
-    let into = elements(RECEIVE_POSITION, inoutbuf, count, &datatype)?;
-    let operation = checked(&op, &datatype)?;
-    Ok(call.library.process.reduce_local(&from, &into, &datatype, count, &operation)?)
+    let from = elements(call, 1, inbuf, count, &datatype)?;
+    let into = elements(call, RECEIVE_POSITION, inoutbuf, count, &datatype)?;
+    let combination = checked(&op, &datatype)?;
+    if count > 0 {
+        combination.combine(&from, &into, count);
+    }
+    Ok(())
 }

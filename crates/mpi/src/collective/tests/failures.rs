@@ -1,6 +1,6 @@
 //! Wrong arguments: an error where it can be seen, and nobody waits for ever.
 
-use std::rc::Rc;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base::{ErrorClass, Result};
@@ -11,7 +11,6 @@ use memory::{Buffer, Scratch};
 use super::world::World;
 use crate::collective::Root;
 use crate::collective::movement::{self, EqualBlocks};
-use crate::collective::reduction::{self, Reduction};
 use crate::operation::Operation;
 
 fn bytes(length: usize) -> Buffer {
@@ -26,7 +25,7 @@ fn class(outcome: &Result<()>) -> Option<ErrorClass> {
 fn a_contribution_that_is_too_long_is_an_error_at_the_root_only() {
     for world in [World::new(3, false), World::new(3, false).with_board()] {
         let outcomes = world.run(|rank, communicator| {
-            let datatype = Arc::clone(Datatype::named(Predefined::Byte));
+            let datatype = Cow::Borrowed(Datatype::named(Predefined::Byte));
             let receive = || EqualBlocks { buffer: bytes(30), datatype, count: 10 };
             let send = bytes(if rank == 2 { 20 } else { 10 });
             movement::gather(communicator, Root::Rank(0), Some(send), (rank == 0).then(receive))
@@ -80,7 +79,6 @@ fn an_error_on_the_way_down_a_tree_holds_nobody_up() {
 
 #[test]
 fn operations_are_refused_for_datatypes_they_are_not_defined_for() {
-    let world = World::new(1, false);
     let double = Datatype::named(Predefined::Double);
     let derived = &Datatype::contiguous(2, double).unwrap();
     let cases = [
@@ -89,13 +87,7 @@ fn operations_are_refused_for_datatypes_they_are_not_defined_for() {
         (Operator::Replace, double, "one-sided"),
     ];
     for (operator, datatype, word) in cases {
-        let reduction = Reduction {
-            send: Some(bytes(datatype.size())),
-            receive: Some(bytes(datatype.size())),
-            datatype: Arc::clone(datatype),
-            operation: Rc::new(Operation::Predefined(operator)),
-        };
-        let error = reduction::allreduce(&world.communicators[0], 1, reduction).unwrap_err();
+        let error = Operation::Predefined(operator).on(datatype).unwrap_err();
         assert_eq!(error.class, ErrorClass::Op);
         assert!(error.detail.contains(word), "{error}");
     }

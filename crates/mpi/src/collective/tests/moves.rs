@@ -1,5 +1,6 @@
 //! Collectives that move data, against the definition in the standard.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use datatype::{Datatype, Predefined};
@@ -102,7 +103,7 @@ impl Case {
 
     fn equal(&self, shape: Shape, elements: &Elements) -> EqualBlocks {
         let (buffer, datatype) = (elements.buffer.clone(), shape.datatype());
-        EqualBlocks { buffer, datatype, count: self.count }
+        EqualBlocks { buffer, datatype: Cow::Owned(datatype), count: self.count }
     }
 
     /// Memory at `rank` for blocks with counts of their own, each somewhere else.

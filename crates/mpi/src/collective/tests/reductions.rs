@@ -1,5 +1,6 @@
 //! Reductions, against folding in the order of ranks.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -159,8 +160,8 @@ impl Case {
         Reduction {
             send: send.map(|elements| elements.buffer.clone()),
             receive: receive.map(|elements| elements.buffer.clone()),
-            datatype: self.kind.datatype(),
-            operation: self.kind.operation(),
+            combination: self.kind.operation().on(&self.kind.datatype()).unwrap(),
+            datatype: Cow::Owned(self.kind.datatype()),
         }
     }
 
@@ -277,7 +278,8 @@ fn the_left_operand_can_be_the_one_that_is_replaced() {
     let datatype = Kind::Maps.datatype();
     let left = Elements::new(&datatype, 3, &Kind::Maps.contribution(1, 3));
     let right = Elements::new(&datatype, 3, &Kind::Maps.contribution(2, 3));
-    Kind::Maps.operation().combine_reversed(&right.buffer, &left.buffer, &datatype, 3);
+    let combination = Kind::Maps.operation().on(&datatype).unwrap();
+    combination.combine_reversed(&right.buffer, &left.buffer, 3);
     let expected: Vec<u8> = (0..3).flat_map(|index| Kind::Maps.folded(1..=2, index)).collect();
     left.check(&expected);
     right.check(&Kind::Maps.contribution(2, 3));
