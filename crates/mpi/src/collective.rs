@@ -33,8 +33,8 @@ use memory::Buffer;
 use crate::Process;
 use crate::communicator::Communicator;
 use crate::request::Request;
-use blocks::Blocks;
-use execution::Execution;
+use blocks::Memories;
+use execution::{Execution, Task};
 
 pub use board::{beside_the_board, lacks_board};
 pub(crate) use channel::Link;
@@ -56,7 +56,7 @@ pub use underway::Underway;
 /// A collective operation that is ready to run.
 pub struct Collective {
     communicator: Rc<Communicator>,
-    execution: Execution<RequestId>,
+    task: Task,
     finally: Option<Finally>,
 }
 
@@ -66,8 +66,8 @@ pub type Finally = Box<dyn FnOnce(&Process) -> Result<()>>;
 
 impl Collective {
     #[inline(always)]
-    fn new(communicator: &Rc<Communicator>, execution: Execution<RequestId>) -> Self {
-        Self { communicator: Rc::clone(communicator), execution, finally: None }
+    fn new(communicator: &Rc<Communicator>, task: Task) -> Self {
+        Self { communicator: Rc::clone(communicator), task, finally: None }
     }
 
     /// With a last step.
@@ -88,13 +88,21 @@ impl Process {
     ///
     /// # Errors
     /// What went wrong first; the others are not left waiting.
-    pub fn complete(&self, mut prepared: Collective) -> Result<()> {
-        let communicator = &prepared.communicator;
-        let (link, tag) = (Link::of(self, communicator), communicator.take_tag());
-        let outcome = self.carry_out(&link, tag, &mut prepared.execution);
-        communicator.cache.return_pending(prepared.execution.take_pending());
-        outcome?;
-        prepared.finally.map_or(Ok(()), |step| step(self))
+    pub fn complete(&self, prepared: Collective) -> Result<()> {
+        let Collective { communicator, task, finally } = prepared;
+        let (link, tag) = (Link::of(self, &communicator), communicator.take_tag());
+        let outcome = if task.schedule.has_messages() {
+            let mut execution = Execution::new(task, communicator.cache.take_pending());
+            let outcome = self.carry_out(&link, tag, &mut execution);
+            communicator.cache.return_pending(execution.take_pending());
+            outcome
+        } else {
+            self.carry_out(&link, tag, &mut Execution::new(task, Vec::new()))
+        };
+        match finally {
+            None => outcome,
+            Some(step) => outcome.and_then(|()| step(self)),
+        }
     }
 
     /// Begins a collective operation (section 6.12); what goes wrong is told in the status.
@@ -123,8 +131,8 @@ impl Process {
         let situation = Situation::plain(size);
         let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::bcast(member, 0, buffer.len()));
-        let memories = movement::receive_only(Blocks::bytes(buffer));
-        self.carry_out(link, tag, &mut Execution::new(schedule, memories, Vec::new()))
+        let task = Task::moving(schedule, Memories::plain(None, Some(buffer), 1));
+        self.carry_out(link, tag, &mut Execution::new(task, Vec::new()))
     }
 
     /// An allgather in place of packed blocks over any link, for purposes of our own; `member` is
@@ -140,8 +148,8 @@ impl Process {
         let situation = Situation::plain(size);
         let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::allgatherv(member, buffer.len(), Input::InPlace));
-        let memories = movement::receive_only(Blocks::Bytes { buffer, unit: block_bytes });
-        self.carry_out(link, tag, &mut Execution::new(schedule, memories, Vec::new()))
+        let task = Task::moving(schedule, Memories::plain(None, Some(buffer), block_bytes));
+        self.carry_out(link, tag, &mut Execution::new(task, Vec::new()))
     }
 
     fn carry_out(
@@ -151,7 +159,11 @@ impl Process {
         execution: &mut Execution<RequestId>,
     ) -> Result<()> {
         execution.start(link, tag);
-        if !execution.advance(link) {
+        let mut is_done = execution.advance(link);
+        if !is_done && !execution.has_messages() {
+            is_done = self.comes_soon(|| execution.advance(link));
+        }
+        if !is_done {
             self.wait_until(&mut |_| execution.advance(link));
         }
         execution.outcome()

@@ -103,7 +103,7 @@ pub fn gatherv(
     Some(schedule.for_small_slots())
 }
 
-/// `MPI_Scatter` (section 6.6): the root shows all blocks.
+/// `MPI_Scatter` (section 6.6): the root shows the blocks of all others.
 pub fn scatter(
     member: Member,
     room: Room,
@@ -111,25 +111,43 @@ pub fn scatter(
     block_bytes: usize,
     input: Input,
 ) -> Option<Schedule> {
-    let all_bytes = member.size as usize * block_bytes;
-    if !fits(member, all_bytes, room.slot_bytes) {
+    let shown = (member.size as usize - 1) * block_bytes;
+    if !fits(member, shown, room.slot_bytes) {
         return None;
     }
     let mut schedule = Schedule::of_bytes();
-    let first = member.rank as usize * block_bytes;
     let into = Area::Receive.blocks(0, block_bytes);
     if member.rank != root {
-        schedule.wait(root, 1, Some(all_bytes));
-        schedule.copy(slot(root, first, block_bytes), into);
+        schedule.wait(root, 1, Some(shown));
+        schedule.copy(slot(root, place_in(root, member.rank) * block_bytes, block_bytes), into);
         schedule.end_round();
         return Some(schedule);
     }
-    show(&mut schedule, member, Area::Send.blocks(0, all_bytes));
+    show_to_others(&mut schedule, member, Area::Send, block_bytes);
     if input == Input::SendBuffer {
-        schedule.copy(Area::Send.blocks(first, block_bytes), into);
+        schedule.copy(Area::Send.blocks(root as usize * block_bytes, block_bytes), into);
     }
     schedule.end_round();
     Some(schedule)
+}
+
+/// Shows the blocks of all others, one after the other, and begins the round after.
+fn show_to_others(schedule: &mut Schedule, member: Member, from: Area, block_bytes: usize) {
+    let (rank, size) = (member.rank as usize, member.size as usize);
+    for (first, behind) in [(0, rank), (rank + 1, size)] {
+        let from = from.blocks(first * block_bytes, (behind - first) * block_bytes);
+        if from.count > 0 {
+            let at = place_in(member.rank, first as u32) * block_bytes;
+            schedule.copy(from, slot(member.rank, at, from.count));
+        }
+    }
+    schedule.end_round();
+    schedule.raise(1);
+}
+
+/// How many blocks lie before that of `rank` in the slot of `owner`, who shows all but its own.
+fn place_in(owner: u32, rank: u32) -> usize {
+    rank as usize - usize::from(rank > owner)
 }
 
 /// `MPI_Allgather` (section 6.7): all show their block to all.
@@ -187,25 +205,24 @@ pub fn allgatherv(
     Some(schedule)
 }
 
-/// `MPI_Alltoall` (section 6.8): all show all their blocks to all.
+/// `MPI_Alltoall` (section 6.8): all show their blocks for all others.
 pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
-    let all_bytes = member.size as usize * block_bytes;
-    if !fits(member, all_bytes, room.slot_bytes) {
+    let shown = (member.size as usize - 1) * block_bytes;
+    if !fits(member, shown, room.slot_bytes) {
         return None;
     }
     let mut schedule = Schedule::of_bytes();
-    let first = member.rank as usize * block_bytes;
-    show(&mut schedule, member, input.area().blocks(0, all_bytes));
+    show_to_others(&mut schedule, member, input.area(), block_bytes);
+    let block = |area: Area, rank: u32| area.blocks(rank as usize * block_bytes, block_bytes);
     if input == Input::SendBuffer {
-        let [from, into] = [Area::Send, Area::Receive].map(|area| area.blocks(first, block_bytes));
-        schedule.copy(from, into);
+        schedule.copy(block(Area::Send, member.rank), block(Area::Receive, member.rank));
         schedule.end_round();
     }
     let all = others(member);
-    wait_for(&mut schedule, &all, Some(all_bytes));
+    wait_for(&mut schedule, &all, Some(shown));
     for peer in all {
-        let into = Area::Receive.blocks(peer as usize * block_bytes, block_bytes);
-        schedule.copy(slot(peer, first, block_bytes), into);
+        let from = place_in(peer, member.rank) * block_bytes;
+        schedule.copy(slot(peer, from, block_bytes), block(Area::Receive, peer));
     }
     schedule.end_round();
     Some(schedule)

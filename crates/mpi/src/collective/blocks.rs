@@ -39,50 +39,99 @@ pub(crate) struct Range<'a> {
     pub(crate) length: usize,
 }
 
-/// The three memories.
+/// The memories of one operation.
 #[derive(Debug)]
-pub(crate) struct Memories {
-    pub(crate) send: Blocks,
-    pub(crate) receive: Blocks,
-    pub(crate) scratch: Blocks,
+pub(crate) enum Memories {
+    /// A buffer at most on each side, cut into blocks of one size, and no scratch memory.
+    Plain {
+        /// What is sent; empty where it is not significant.
+        send: Buffer,
+        /// Where the result goes, likewise.
+        receive: Buffer,
+        /// The length of one block.
+        unit: usize,
+    },
+    /// All others; boxed, as they are large, and moved a few times.
+    Apart(Box<Apart>),
+}
+
+/// Three memories, each cut in its own way.
+#[derive(Debug)]
+pub(crate) struct Apart {
+    send: Blocks,
+    receive: Blocks,
+    scratch: Blocks,
+}
+
+impl Apart {
+    fn blocks(&self, area: Area) -> &Blocks {
+        match area {
+            Area::Send => &self.send,
+            Area::Receive => &self.receive,
+            Area::Scratch => &self.scratch,
+            Area::Slot(_) | Area::InputOf(_) | Area::ResultOf(_) => foreign(),
+        }
+    }
+}
+
+#[cold]
+fn foreign() -> ! {
+    unreachable!("what others have is no memory of the call")
 }
 
 impl Memories {
-    /// The memory at a place of a schedule.
+    /// Buffers of packed bytes, with blocks of `unit` bytes.
     #[inline]
+    pub(crate) fn plain(send: Option<Buffer>, receive: Option<Buffer>, unit: usize) -> Self {
+        let (send, receive) =
+            (send.unwrap_or_else(Buffer::empty), receive.unwrap_or_else(Buffer::empty));
+        Self::Plain { send, receive, unit }
+    }
+
+    /// Memories that are cut in different ways.
+    pub(crate) fn apart(send: Blocks, receive: Blocks, scratch: Blocks) -> Self {
+        Self::Apart(Box::new(Apart { send, receive, scratch }))
+    }
+
+    /// The memory at a place of a schedule.
     pub(crate) fn part(&self, place: Place) -> Buffer {
         if place.count == 0 {
             return Buffer::empty();
         }
-        let blocks = match place.area {
-            Area::Send => &self.send,
-            Area::Receive => &self.receive,
-            Area::Scratch => &self.scratch,
-            Area::Slot(_) | Area::InputOf(_) | Area::ResultOf(_) => {
-                unreachable!("what others have is no memory of the call")
+        match self {
+            Self::Plain { unit, .. } => {
+                let Range { buffer, offset, length } = self.range(place);
+                debug_assert_eq!(length, place.count * unit);
+                part_of_bytes(buffer, offset, length)
             }
-        };
-        blocks.part(place.first, place.count)
+            Self::Apart(apart) => apart.blocks(place.area).part(place.first, place.count),
+        }
     }
 
     /// The packed bytes at a place of a schedule, as a range of a buffer.
     #[inline]
     pub(crate) fn range(&self, place: Place) -> Range<'_> {
-        let blocks = match place.area {
-            Area::Send => &self.send,
-            Area::Receive => &self.receive,
-            Area::Scratch => &self.scratch,
-            Area::Slot(_) | Area::InputOf(_) | Area::ResultOf(_) => {
-                unreachable!("what others have is no memory of the call")
+        match self {
+            Self::Plain { send, receive, unit } => {
+                let buffer = match place.area {
+                    Area::Send => send,
+                    Area::Receive => receive,
+                    _ => foreign(),
+                };
+                Range { buffer, offset: place.first * unit, length: place.count * unit }
             }
-        };
-        blocks.range(place.first, place.count)
+            Self::Apart(apart) => apart.blocks(place.area).range(place.first, place.count),
+        }
     }
 
     /// All of the send or the receive buffer, and how long one of its blocks is.
     pub(crate) fn whole(&self, area: Area) -> (&Buffer, usize) {
-        let blocks = if area == Area::Send { &self.send } else { &self.receive };
-        match blocks {
+        let apart = match self {
+            Self::Plain { send, unit, .. } if area == Area::Send => return (send, *unit),
+            Self::Plain { receive, unit, .. } => return (receive, *unit),
+            Self::Apart(apart) => apart,
+        };
+        match apart.blocks(area) {
             Blocks::Bytes { buffer, unit } => (buffer, *unit),
             Blocks::Elements { buffer, datatype, per_block } => {
                 (buffer, per_block * datatype.size())
@@ -97,14 +146,32 @@ impl Memories {
     /// The length of one block, where all have the same.
     #[inline]
     pub(crate) fn block_bytes(&self) -> Option<usize> {
-        self.receive.block_bytes().or_else(|| self.send.block_bytes())
+        match self {
+            Self::Plain { unit, .. } => Some(*unit),
+            Self::Apart(apart) => apart.receive.block_bytes().or_else(|| apart.send.block_bytes()),
+        }
+    }
+
+    /// Whether each block of the receive buffer has a size of its own.
+    #[inline]
+    pub(crate) fn receives_each(&self) -> bool {
+        matches!(self, Self::Apart(apart) if matches!(apart.receive, Blocks::Each(_)))
+    }
+}
+
+/// Consecutive bytes of a buffer. Only a contiguous one has parts.
+#[inline]
+fn part_of_bytes(buffer: &Buffer, offset: usize, length: usize) -> Buffer {
+    match offset == 0 && length == buffer.len() {
+        true => buffer.clone(),
+        false => buffer.contiguous_part(offset as isize, length),
     }
 }
 
 impl Blocks {
     /// `per_block` elements for each block in `buffer`, which has `blocks` of them.
     pub(crate) fn of_elements(buffer: Buffer, datatype: &Arc<Datatype>, per_block: usize) -> Self {
-        if buffer.is_contiguous() && datatype.size() as isize == datatype.extent() {
+        if buffer.is_contiguous() && is_packed(datatype) {
             Blocks::Bytes { unit: per_block * datatype.size(), buffer }
         } else {
             Blocks::Elements { buffer, datatype: Arc::clone(datatype), per_block }
@@ -118,11 +185,6 @@ impl Blocks {
         } else {
             Blocks::Each(vec![buffer])
         }
-    }
-
-    /// A block for each byte of packed data. Only a contiguous buffer has parts.
-    pub(crate) fn bytes(buffer: Buffer) -> Self {
-        Blocks::Bytes { buffer, unit: 1 }
     }
 
     /// The packed bytes of consecutive blocks.
@@ -145,11 +207,6 @@ impl Blocks {
         }
     }
 
-    /// Whether each block has a size of its own.
-    pub(crate) fn is_each(&self) -> bool {
-        matches!(self, Blocks::Each(_))
-    }
-
     /// The length of one block, where all have the same.
     #[inline]
     fn block_bytes(&self) -> Option<usize> {
@@ -169,12 +226,7 @@ impl Blocks {
     pub(crate) fn part(&self, first: usize, count: usize) -> Buffer {
         match self {
             Blocks::Absent => unreachable!("a schedule names a memory that is not significant"),
-            Blocks::Bytes { buffer, unit } if first == 0 && count * unit == buffer.len() => {
-                buffer.clone()
-            }
-            Blocks::Bytes { buffer, unit } => {
-                buffer.contiguous_part((first * unit) as isize, count * unit)
-            }
+            Blocks::Bytes { buffer, unit } => part_of_bytes(buffer, first * unit, count * unit),
             Blocks::Elements { buffer, datatype, per_block } => {
                 let displacement = (first * per_block) as isize * datatype.extent();
                 let elements = count * per_block;
@@ -192,6 +244,12 @@ impl Blocks {
             }
         }
     }
+}
+
+/// Whether elements of a datatype, if each is contiguous, follow each other without gaps.
+#[inline]
+pub(crate) fn is_packed(datatype: &Datatype) -> bool {
+    datatype.size() as isize == datatype.extent()
 }
 
 /// Bytes of scratch memory that `count` elements of a datatype need, and where in it the first

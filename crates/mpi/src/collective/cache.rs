@@ -17,12 +17,16 @@ pub(crate) struct CollectiveCache {
     schedules: RefCell<Vec<(Asked, Rc<Schedule>)>>,
     /// How many were made.
     made: Cell<usize>,
+    reduce_scatter: RefCell<Option<ReduceScatter>>,
     pending: Cell<Vec<RequestId>>,
     scratch: RefCell<Option<Arc<Scratch>>>,
 }
 
-/// What is asked for, and the board that may be used.
-type Asked = (ScheduleKey, Option<Rooms>);
+/// What is asked for, and whether the communicator's board may be used.
+type Asked = (ScheduleKey, bool);
+
+/// The last schedule that depends on counts, and what else it depends on.
+type ReduceScatter = ((Operands, Input, bool), Box<[usize]>, Rc<Schedule>);
 
 /// All that a schedule depends on, apart from the communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,28 +103,47 @@ impl CollectiveCache {
         rooms: Option<Rooms>,
         key: ScheduleKey,
     ) -> Rc<Schedule> {
-        let key = (key, rooms);
+        let asked = (key, rooms.is_some());
         let schedules = self.schedules.borrow();
-        if let Some((_, schedule)) = schedules.iter().find(|(kept, _)| *kept == key) {
+        if let Some((_, schedule)) = schedules.iter().find(|(kept, _)| *kept == asked) {
             return Rc::clone(schedule);
         }
         drop(schedules);
-        self.make(member, key)
+        self.make(member, rooms, key)
     }
 
     #[cold]
-    fn make(&self, member: Member, key: Asked) -> Rc<Schedule> {
-        let (operation, rooms) = key;
-        let shared = rooms.and_then(|rooms| operation.shared(member, rooms));
-        let schedule = Rc::new(shared.unwrap_or_else(|| operation.schedule(member)));
+    fn make(&self, member: Member, rooms: Option<Rooms>, key: ScheduleKey) -> Rc<Schedule> {
+        let shared = rooms.and_then(|rooms| key.shared(member, rooms));
+        let schedule = Rc::new(shared.unwrap_or_else(|| key.schedule(member)));
+        let asked = (key, rooms.is_some());
         let mut schedules = self.schedules.borrow_mut();
         // The oldest one makes room.
         let place = self.made.get() % SCHEDULES_MAX;
         self.made.set(self.made.get() + 1);
         match schedules.get_mut(place) {
-            Some(oldest) => *oldest = (key, Rc::clone(&schedule)),
-            None => schedules.push((key, Rc::clone(&schedule))),
+            Some(oldest) => *oldest = (asked, Rc::clone(&schedule)),
+            None => schedules.push((asked, Rc::clone(&schedule))),
         }
+        schedule
+    }
+
+    /// The schedule of a reduction with a count for each process, made if it was not the last one.
+    pub(crate) fn reduce_scatter(
+        &self,
+        asked: (Operands, Input, bool),
+        counts: &[usize],
+        make: impl FnOnce() -> Schedule,
+    ) -> Rc<Schedule> {
+        let mut last = self.reduce_scatter.borrow_mut();
+        if let Some((kept, kept_counts, schedule)) = &*last
+            && *kept == asked
+            && **kept_counts == *counts
+        {
+            return Rc::clone(schedule);
+        }
+        let schedule = Rc::new(make());
+        *last = Some((asked, counts.into(), Rc::clone(&schedule)));
         schedule
     }
 
@@ -311,8 +334,9 @@ impl fmt::Debug for CollectiveCache {
     }
 }
 
-/// Programs repeat a handful of collective operations in their inner loops.
-const SCHEDULES_MAX: usize = 8;
+/// Programs repeat a handful of collective operations in their inner loops, some with all roots in
+/// turn.
+const SCHEDULES_MAX: usize = 24;
 
 /// More memory than this is given back to the system after each operation, in bytes. Below it,
 /// clearing fresh memory for a reduction would take as long as the reduction.

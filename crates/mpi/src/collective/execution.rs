@@ -22,13 +22,7 @@ use crate::operation::Combination;
 /// one process does not leave the others waiting; the first error is what is told at the end.
 #[derive(Debug)]
 pub(crate) struct Execution<P> {
-    schedule: Rc<Schedule>,
-    memories: Memories,
-    /// How elements are combined, if the operation is a reduction.
-    combination: Option<Combination>,
-    /// What is copied between the program's memory and ours before the first round or after the
-    /// last one. Boxed, as it is rare, and executions are moved a few times.
-    repacking: Option<Box<Repacking>>,
+    task: Task,
     tag: i32,
     /// The operation on the board, while it is underway there.
     turn: Option<Turn>,
@@ -50,6 +44,26 @@ pub(crate) struct Execution<P> {
     error: Option<Error>,
 }
 
+/// What an execution carries out.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) schedule: Rc<Schedule>,
+    pub(crate) memories: Memories,
+    /// How elements are combined, if the operation is a reduction.
+    pub(crate) combination: Option<Combination>,
+    /// What is copied between the program's memory and ours before the first round or after the
+    /// last one. Boxed, as it is rare, and tasks are moved a few times.
+    pub(crate) repacking: Option<Box<Repacking>>,
+}
+
+impl Task {
+    /// One that combines and repacks nothing.
+    #[inline(always)]
+    pub(crate) fn moving(schedule: Rc<Schedule>, memories: Memories) -> Self {
+        Self { schedule, memories, combination: None, repacking: None }
+    }
+}
+
 /// A copy between two buffers at one end of an execution.
 #[derive(Debug)]
 pub(crate) struct Repacking {
@@ -69,13 +83,10 @@ impl<P: Copy> Execution<P> {
     /// Ready to start. `pending` is an empty list, handed in so that its memory can be used again
     /// (see [`Execution::take_pending`]).
     #[inline(always)]
-    pub(crate) fn new(schedule: Rc<Schedule>, memories: Memories, pending: Vec<P>) -> Self {
+    pub(crate) fn new(task: Task, pending: Vec<P>) -> Self {
         debug_assert!(pending.is_empty());
         Self {
-            schedule,
-            memories,
-            combination: None,
-            repacking: None,
+            task,
             tag: 0,
             turn: None,
             is_blocking: true,
@@ -88,19 +99,6 @@ impl<P: Copy> Execution<P> {
             completed: 0,
             error: None,
         }
-    }
-
-    /// The blocks are elements that local steps combine.
-    #[inline(always)]
-    pub(crate) fn reducing(mut self, combination: Combination) -> Self {
-        self.combination = Some(combination);
-        self
-    }
-
-    /// At one end something is copied.
-    pub(crate) fn repacking(mut self, repacking: Repacking) -> Self {
-        self.repacking = Some(Box::new(repacking));
-        self
     }
 
     /// On the board it is one of those that the program begins and does not wait for at once.
@@ -116,8 +114,9 @@ impl<P: Copy> Execution<P> {
         self.is_posted = false;
         self.written = 0;
         self.repack(End::BeforeFirstRound);
-        if self.schedule.uses_board() {
-            let series = Series { blocking: self.is_blocking, small: self.schedule.is_small() };
+        if self.task.schedule.uses_board() {
+            let series =
+                Series { blocking: self.is_blocking, small: self.task.schedule.is_small() };
             self.turn = Some(board_of(channel).begin(series));
         }
     }
@@ -128,7 +127,7 @@ impl<P: Copy> Execution<P> {
     /// Nothing but `self` is borrowed while a function of the program combines elements.
     #[inline]
     pub(crate) fn advance<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
-        let schedule = Rc::clone(&self.schedule);
+        let schedule = Rc::clone(&self.task.schedule);
         while let Some(round) = schedule.round(self.round) {
             if !self.is_posted && !self.post(channel, round) {
                 return false;
@@ -155,8 +154,13 @@ impl<P: Copy> Execution<P> {
         true
     }
 
+    /// Whether it cannot be over without progress of messages.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.task.schedule.has_messages()
+    }
+
     fn repack(&self, end: End) {
-        if let Some(repacking) = &self.repacking
+        if let Some(repacking) = &self.task.repacking
             && repacking.when == end
         {
             repacking.from.copy_to(&repacking.into);
@@ -179,13 +183,13 @@ impl<P: Copy> Execution<P> {
     fn post<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) -> bool {
         if self.round == 0
             && let Some(turn) = self.turn
-            && !board_of(channel).is_free(turn, self.schedule.raises())
+            && !board_of(channel).is_free(turn, self.task.schedule.raises())
         {
             return false;
         }
         self.seen = 0;
         self.is_posted = true;
-        if self.schedule.has_messages() {
+        if self.task.schedule.has_messages() {
             self.post_messages(channel, round);
         }
         true
@@ -198,13 +202,13 @@ impl<P: Copy> Execution<P> {
         self.completed = 0;
         for transfer in round.transfers {
             if let Transfer::Receive { peer, into } = transfer {
-                let buffer = self.memories.part(*into);
+                let buffer = self.task.memories.part(*into);
                 self.pending.push(channel.receive(*peer, self.tag, buffer));
             }
         }
         for transfer in round.transfers {
             if let Transfer::Send { peer, from } = transfer {
-                let buffer = self.memories.part(*from);
+                let buffer = self.task.memories.part(*from);
                 self.pending.extend(channel.send(*peer, self.tag, buffer));
             }
         }
@@ -231,7 +235,7 @@ impl<P: Copy> Execution<P> {
                 Transfer::Raise { stage } => board.raise(turn, *stage, self.written),
                 Transfer::Await { peer, stage, count } => {
                     let Some(length) = board.raised(turn, *peer, *stage) else { return false };
-                    let expected = count.zip(self.memories.block_bytes());
+                    let expected = count.zip(self.task.memories.block_bytes());
                     let expected = expected.map_or(length, |(count, bytes)| count * bytes);
                     if length > expected {
                         self.note(Err(truncated(length, expected)));
@@ -261,7 +265,7 @@ impl<P: Copy> Execution<P> {
                     (Some(turn), _, Area::Slot(_)) => {
                         self.copy_into_slot(board_of(channel), turn, *from, *into)
                     }
-                    _ => copy(self.memories.range(*from), self.memories.range(*into)),
+                    _ => copy(self.task.memories.range(*from), self.task.memories.range(*into)),
                 },
                 Local::Expose { area, role } => {
                     let turn = self.turn.expect("who exposes has a turn on the board");
@@ -286,7 +290,7 @@ impl<P: Copy> Execution<P> {
 
     fn reduce(&self, from: Place, into: Place, first: Operand) {
         let count = from.count;
-        let (from, into) = (self.memories.part(from), self.memories.part(into));
+        let (from, into) = (self.task.memories.part(from), self.task.memories.part(into));
         match first {
             Operand::From => self.combination().combine(&from, &into, count),
             Operand::Into => self.combination().combine_reversed(&from, &into, count),
@@ -295,7 +299,7 @@ impl<P: Copy> Execution<P> {
 
     #[inline]
     fn combination(&self) -> &Combination {
-        self.combination.as_ref().expect("only the schedules of reductions combine elements")
+        self.task.combination.as_ref().expect("only the schedules of reductions combine elements")
     }
 
     #[inline]
@@ -306,8 +310,8 @@ impl<P: Copy> Execution<P> {
         from: Place,
         into: Place,
     ) -> Result<()> {
-        let Range { buffer, offset, length } = self.memories.range(from);
-        let at = into.first * self.memories.block_bytes().unwrap_or(length);
+        let Range { buffer, offset, length } = self.task.memories.range(from);
+        let at = into.first * self.task.memories.block_bytes().unwrap_or(length);
         let bytes = board.slot_bytes(turn);
         let room = bytes.saturating_sub(at);
         let fitting = length.min(room);
@@ -326,14 +330,14 @@ impl<P: Copy> Execution<P> {
         from: Place,
         into: Place,
     ) -> Result<()> {
-        let Range { buffer, offset, length } = self.memories.range(into);
-        let at = from.first * self.memories.block_bytes().unwrap_or(length);
+        let Range { buffer, offset, length } = self.task.memories.range(into);
+        let at = from.first * self.task.memories.block_bytes().unwrap_or(length);
         let there = self.shown(board, turn, member).saturating_sub(at);
         let fitting = length.min(there);
         let at = at.min(board.slot_bytes(turn));
         board.read(turn, member, at, fitting, |slot| buffer.write(offset, slot));
         // Where all blocks have one length, this was checked for all of a slot together.
-        let is_long = self.memories.receive.is_each() && there > length;
+        let is_long = self.task.memories.receives_each() && there > length;
         if is_long { Err(truncated(there, length)) } else { Ok(()) }
     }
 
@@ -352,7 +356,7 @@ impl<P: Copy> Execution<P> {
         let place = Place { count, ..into };
         let at = (from.first * unit).min(board.slot_bytes(turn));
         board.read(turn, member, at, count * unit, |slot| {
-            combination.combine_bytes(slot, &self.memories, place);
+            combination.combine_bytes(slot, &self.task.memories, place);
         });
     }
 

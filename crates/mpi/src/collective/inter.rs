@@ -11,7 +11,7 @@ use memory::Buffer;
 use super::blocks::{Blocks, Memories};
 use super::movement::{EqualBlocks, member};
 use super::reduction::{Reduction, execute};
-use super::{Collective, Execution};
+use super::{Collective, Task};
 use crate::communicator::{Communicator, Remote};
 
 /// The root of a collective operation.
@@ -145,11 +145,8 @@ pub(super) fn allgather(
     let unit = send.len();
     let bytes = unit * schedule.scratch_blocks();
     let buffer = Buffer::of_scratch(&communicator.cache.scratch(bytes), 0, bytes);
-    let memories = Memories {
-        send: Blocks::single(send),
-        receive: receive.into_blocks(),
-        scratch: Blocks::Bytes { buffer, unit },
-    };
+    let scratch = Blocks::Bytes { buffer, unit };
+    let memories = Memories::apart(Blocks::single(send), receive.into_blocks(), scratch);
     Ok(with_memories(communicator, schedule, memories))
 }
 
@@ -243,7 +240,7 @@ fn prepare(
     send: Blocks,
     receive: Blocks,
 ) -> Collective {
-    with_memories(communicator, schedule, Memories { send, receive, scratch: Blocks::Absent })
+    with_memories(communicator, schedule, Memories::apart(send, receive, Blocks::Absent))
 }
 
 fn with_memories(
@@ -251,8 +248,7 @@ fn with_memories(
     schedule: Schedule,
     memories: Memories,
 ) -> Collective {
-    let pending = communicator.cache.take_pending();
-    Collective::new(communicator, Execution::new(Rc::new(schedule), memories, pending))
+    Collective::new(communicator, Task::moving(Rc::new(schedule), memories))
 }
 
 #[cold]

@@ -11,7 +11,7 @@ use memory::Buffer;
 use super::Collective;
 use super::blocks::{Blocks, Memories};
 use super::cache::ScheduleKey;
-use super::execution::{End, Execution, Repacking};
+use super::execution::{End, Repacking, Task};
 use super::inter::{self, Root};
 use crate::communicator::Communicator;
 
@@ -41,9 +41,7 @@ pub fn barrier(communicator: &Rc<Communicator>) -> Collective {
     if let Some(remote) = communicator.remote() {
         return inter::barrier(communicator, remote);
     }
-    let memories =
-        Memories { send: Blocks::Absent, receive: Blocks::Absent, scratch: Blocks::Absent };
-    prepare(communicator, ScheduleKey::Barrier, memories)
+    prepare(communicator, ScheduleKey::Barrier, Memories::plain(None, None, 0))
 }
 
 /// `MPI_Bcast` (section 6.4): the root's data, everywhere.
@@ -71,18 +69,18 @@ pub(super) fn over_bytes(
 ) -> Collective {
     let bytes = buffer.len();
     let in_place = buffer.is_contiguous() || !moves_parts(&schedule, bytes);
-    let pending = communicator.cache.take_pending();
     if in_place {
-        let memories = receive_only(Blocks::bytes(buffer));
-        return Collective::new(communicator, Execution::new(schedule, memories, pending));
+        let memories = Memories::plain(None, Some(buffer), 1);
+        return Collective::new(communicator, Task::moving(schedule, memories));
     }
     let packed = Buffer::of_scratch(&communicator.cache.scratch(bytes), 0, bytes);
     let repacking = match is_source {
         true => Repacking { when: End::BeforeFirstRound, from: buffer, into: packed.clone() },
         false => Repacking { when: End::AfterLastRound, from: packed.clone(), into: buffer },
     };
-    let execution = Execution::new(schedule, receive_only(Blocks::bytes(packed)), pending);
-    Collective::new(communicator, execution.repacking(repacking))
+    let memories = Memories::plain(None, Some(packed), 1);
+    let repacking = Some(Box::new(repacking));
+    Collective::new(communicator, Task { schedule, memories, combination: None, repacking })
 }
 
 /// `MPI_Gather` (section 6.5). `send` is none at a root that works in place; `receive` is none on
@@ -111,12 +109,13 @@ pub fn gather(
     let sent_bytes = send.as_ref().map_or(0, Buffer::len);
     let block_bytes = receive.as_ref().map_or(sent_bytes, EqualBlocks::block_bytes);
     let schedule = schedule(communicator, ScheduleKey::Gather { root, block_bytes, input });
-    let memories = Memories {
-        send: single(&schedule, send),
-        receive: several(&schedule, receive),
-        scratch: packed_scratch(communicator, &schedule, block_bytes),
-    };
-    Ok(prepared(communicator, schedule, memories))
+    if schedule.counts_bytes() {
+        let memories = Memories::plain(send, receive.map(|blocks| blocks.buffer), 1);
+        return Ok(prepared(communicator, schedule, memories));
+    }
+    let send = send.map_or(Blocks::Absent, Blocks::single);
+    let receive = receive.map_or(Blocks::Absent, EqualBlocks::into_blocks);
+    Ok(in_blocks(communicator, schedule, block_bytes, send, receive))
 }
 
 /// `MPI_Gatherv` (section 6.5): as [`gather`], with one buffer for each rank.
@@ -150,12 +149,9 @@ pub fn gatherv(
     };
     let key = ScheduleKey::Gatherv { root, input, all_fit };
     let schedule = schedule.unwrap_or_else(|| self::schedule(communicator, key));
-    let memories = Memories {
-        send: send.map_or(Blocks::Absent, Blocks::single),
-        receive: receive.map_or(Blocks::Absent, Blocks::Each),
-        scratch: Blocks::Absent,
-    };
-    Ok(prepared(communicator, schedule, memories))
+    let send = send.map_or(Blocks::Absent, Blocks::single);
+    let receive = receive.map_or(Blocks::Absent, Blocks::Each);
+    Ok(prepared(communicator, schedule, Memories::apart(send, receive, Blocks::Absent)))
 }
 
 /// `MPI_Scatter` (section 6.6). `send` is none on all but the root; `receive` is none at a root
@@ -183,12 +179,13 @@ pub fn scatter(
     let received_bytes = receive.as_ref().map_or(0, Buffer::len);
     let block_bytes = send.as_ref().map_or(received_bytes, EqualBlocks::block_bytes);
     let schedule = schedule(communicator, ScheduleKey::Scatter { root, block_bytes, input });
-    let memories = Memories {
-        send: several(&schedule, send),
-        receive: single(&schedule, receive),
-        scratch: packed_scratch(communicator, &schedule, block_bytes),
-    };
-    Ok(prepared(communicator, schedule, memories))
+    if schedule.counts_bytes() {
+        let memories = Memories::plain(send.map(|blocks| blocks.buffer), receive, 1);
+        return Ok(prepared(communicator, schedule, memories));
+    }
+    let send = send.map_or(Blocks::Absent, EqualBlocks::into_blocks);
+    let receive = receive.map_or(Blocks::Absent, Blocks::single);
+    Ok(in_blocks(communicator, schedule, block_bytes, send, receive))
 }
 
 /// `MPI_Scatterv` (section 6.6): as [`scatter`], with one buffer for each rank.
@@ -206,12 +203,9 @@ pub fn scatterv(
     }
     let root = root.inside(communicator)?;
     let key = ScheduleKey::Scatterv { root, input: input_of(&receive) };
-    let memories = Memories {
-        send: send.map_or(Blocks::Absent, Blocks::Each),
-        receive: receive.map_or(Blocks::Absent, Blocks::single),
-        scratch: Blocks::Absent,
-    };
-    Ok(prepare(communicator, key, memories))
+    let send = send.map_or(Blocks::Absent, Blocks::Each);
+    let receive = receive.map_or(Blocks::Absent, Blocks::single);
+    Ok(prepare(communicator, key, Memories::apart(send, receive, Blocks::Absent)))
 }
 
 /// `MPI_Allgather` (section 6.7). `send` is none for a process that works in place.
@@ -226,12 +220,13 @@ pub fn allgather(
     let block_bytes = receive.block_bytes();
     let key = ScheduleKey::Allgather { block_bytes, input: input_of(&send) };
     let schedule = schedule(communicator, key);
-    let memories = Memories {
-        send: single(&schedule, send),
-        receive: several(&schedule, Some(receive)),
-        scratch: packed_scratch(communicator, &schedule, block_bytes),
-    };
-    Ok(prepared(communicator, schedule, memories))
+    if schedule.counts_bytes() {
+        let memories = Memories::plain(send, Some(receive.buffer), 1);
+        return Ok(prepared(communicator, schedule, memories));
+    }
+    let send = send.map_or(Blocks::Absent, Blocks::single);
+    let receive = receive.into_blocks();
+    Ok(in_blocks(communicator, schedule, block_bytes, send, receive))
 }
 
 /// `MPI_Allgatherv` (section 6.7), with one buffer for each rank.
@@ -245,11 +240,8 @@ pub fn allgatherv(
     }
     let total_bytes = receive.iter().map(Buffer::len).sum();
     let key = ScheduleKey::Allgatherv { total_bytes, input: input_of(&send) };
-    let memories = Memories {
-        send: send.map_or(Blocks::Absent, Blocks::single),
-        receive: Blocks::Each(receive),
-        scratch: Blocks::Absent,
-    };
+    let send = send.map_or(Blocks::Absent, Blocks::single);
+    let memories = Memories::apart(send, Blocks::Each(receive), Blocks::Absent);
     Ok(prepare(communicator, key, memories))
 }
 
@@ -270,12 +262,13 @@ pub fn alltoall(
     let block_bytes = receive.block_bytes();
     let key = ScheduleKey::Alltoall { block_bytes, input: input_of(&send) };
     let schedule = schedule(communicator, key);
-    let memories = Memories {
-        send: several(&schedule, send),
-        receive: several(&schedule, Some(receive)),
-        scratch: packed_scratch(communicator, &schedule, block_bytes),
-    };
-    Ok(prepared(communicator, schedule, memories))
+    if schedule.counts_bytes() {
+        let memories = Memories::plain(send.map(|blocks| blocks.buffer), Some(receive.buffer), 1);
+        return Ok(prepared(communicator, schedule, memories));
+    }
+    let send = send.map_or(Blocks::Absent, EqualBlocks::into_blocks);
+    let receive = receive.into_blocks();
+    Ok(in_blocks(communicator, schedule, block_bytes, send, receive))
 }
 
 /// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), with one buffer for each rank.
@@ -299,12 +292,8 @@ pub fn alltoallv(
         // Scratch block `i` takes what comes into block `i` of the receive buffer.
         _ => packed_like(communicator, &receive[..scratch_blocks]),
     };
-    let memories = Memories {
-        send: send.map_or(Blocks::Absent, Blocks::Each),
-        receive: Blocks::Each(receive),
-        scratch,
-    };
-    Ok(prepare(communicator, key, memories))
+    let send = send.map_or(Blocks::Absent, Blocks::Each);
+    Ok(prepare(communicator, key, Memories::apart(send, Blocks::Each(receive), scratch)))
 }
 
 /// An allgather in place over packed blocks, for purposes of our own.
@@ -315,10 +304,9 @@ pub(crate) fn allgather_packed(
 ) -> Collective {
     let key = ScheduleKey::Allgather { block_bytes, input: Input::InPlace };
     let schedule = schedule(communicator, key);
-    let scratch = packed_scratch(communicator, &schedule, block_bytes);
     let unit = if schedule.counts_bytes() { 1 } else { block_bytes };
     let receive = Blocks::Bytes { buffer, unit };
-    prepared(communicator, schedule, Memories { send: Blocks::Absent, receive, scratch })
+    in_blocks(communicator, schedule, block_bytes, Blocks::Absent, receive)
 }
 
 /// An alltoall over packed blocks, for purposes of our own.
@@ -331,16 +319,8 @@ pub(crate) fn alltoall_packed(
     let key = ScheduleKey::Alltoall { block_bytes, input: Input::SendBuffer };
     let schedule = schedule(communicator, key);
     let unit = if schedule.counts_bytes() { 1 } else { block_bytes };
-    let memories = Memories {
-        send: Blocks::Bytes { buffer: send, unit },
-        receive: Blocks::Bytes { buffer: receive, unit },
-        scratch: packed_scratch(communicator, &schedule, block_bytes),
-    };
-    prepared(communicator, schedule, memories)
-}
-
-pub(super) fn receive_only(receive: Blocks) -> Memories {
-    Memories { send: Blocks::Absent, receive, scratch: Blocks::Absent }
+    let [send, receive] = [send, receive].map(|buffer| Blocks::Bytes { buffer, unit });
+    in_blocks(communicator, schedule, block_bytes, send, receive)
 }
 
 /// This process as the algorithms see it.
@@ -372,41 +352,31 @@ fn prepared(
     schedule: Rc<Schedule>,
     memories: Memories,
 ) -> Collective {
-    let pending = communicator.cache.take_pending();
-    Collective::new(communicator, Execution::new(schedule, memories, pending))
+    Collective::new(communicator, Task::moving(schedule, memories))
 }
 
-/// The blocks of a buffer that has one, as a schedule counts them.
-fn single(schedule: &Schedule, buffer: Option<Buffer>) -> Blocks {
-    match buffer {
-        None => Blocks::Absent,
-        Some(buffer) if schedule.counts_bytes() => Blocks::bytes(buffer),
-        Some(buffer) => Blocks::single(buffer),
-    }
-}
-
-/// The blocks of a buffer that has one for each process, as a schedule counts them.
-fn several(schedule: &Schedule, blocks: Option<EqualBlocks>) -> Blocks {
-    match blocks {
-        None => Blocks::Absent,
-        Some(blocks) if schedule.counts_bytes() => Blocks::bytes(blocks.buffer),
-        Some(blocks) => blocks.into_blocks(),
-    }
-}
-
-pub(super) fn input_of<T>(buffer: &Option<T>) -> Input {
-    if buffer.is_some() { Input::SendBuffer } else { Input::InPlace }
-}
-
-fn packed_scratch(communicator: &Communicator, schedule: &Schedule, block_bytes: usize) -> Blocks {
-    match schedule.scratch_blocks() {
+/// With the scratch memory that the schedule needs.
+#[inline(never)]
+fn in_blocks(
+    communicator: &Rc<Communicator>,
+    schedule: Rc<Schedule>,
+    block_bytes: usize,
+    send: Blocks,
+    receive: Blocks,
+) -> Collective {
+    let scratch = match schedule.scratch_blocks() {
         0 => Blocks::Absent,
         blocks => {
             let bytes = blocks * block_bytes;
             let buffer = Buffer::of_scratch(&communicator.cache.scratch(bytes), 0, bytes);
             Blocks::Bytes { buffer, unit: block_bytes }
         }
-    }
+    };
+    prepared(communicator, schedule, Memories::apart(send, receive, scratch))
+}
+
+pub(super) fn input_of<T>(buffer: &Option<T>) -> Input {
+    if buffer.is_some() { Input::SendBuffer } else { Input::InPlace }
 }
 
 fn packed_like(communicator: &Communicator, blocks: &[Buffer]) -> Blocks {

@@ -8,7 +8,7 @@ use collectives::Schedule;
 use memory::Buffer;
 
 use super::blocks::{Blocks, Memories};
-use super::execution::Execution;
+use super::execution::Task;
 use super::{Collective, EqualBlocks};
 use crate::communicator::Communicator;
 
@@ -72,7 +72,6 @@ fn prepare(
     send: Blocks,
     receive: Blocks,
 ) -> Collective {
-    let memories = Memories { send, receive, scratch: Blocks::Absent };
-    let pending = communicator.cache.take_pending();
-    Collective::new(communicator, Execution::new(Rc::clone(schedule), memories, pending))
+    let memories = Memories::apart(send, receive, Blocks::Absent);
+    Collective::new(communicator, Task::moving(Rc::clone(schedule), memories))
 }

@@ -1,16 +1,17 @@
 //! The collective operations that combine data.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::Result;
 use collectives::{Operands, Schedule, board};
-use datatype::Lent;
+use datatype::{Datatype, Lent};
 use memory::Buffer;
 
 use super::Collective;
-use super::blocks::{Blocks, Memories, element_room, elements_in};
+use super::blocks::{Blocks, Memories, element_room, elements_in, is_packed};
 use super::cache::ScheduleKey;
-use super::execution::Execution;
+use super::execution::Task;
 use super::inter::{self, Root};
 use super::movement::{input_of, member, schedule};
 use crate::communicator::Communicator;
@@ -92,8 +93,7 @@ pub fn reduce_scatter_block(
     prepare(communicator, ScheduleKey::ReduceScatterBlock { operands, input }, reduction)
 }
 
-/// `MPI_Reduce_scatter` (section 6.10.2): rank `i` gets `counts[i]` elements. The schedule depends
-/// on all counts, so it is made anew each time.
+/// `MPI_Reduce_scatter` (section 6.10.2): rank `i` gets `counts[i]` elements.
 ///
 /// # Errors
 /// As for [`reduce`].
@@ -107,15 +107,14 @@ pub fn reduce_scatter(
     }
     let operands = reduction.operands(counts.iter().sum());
     let input = input_of(&reduction.send);
-    let member = member(communicator);
-    let rooms = communicator.board_place().rooms();
-    let on_board = rooms.and_then(|rooms| {
-        let of = |room| board::reduce_scatter(member, room, counts, operands, input);
-        rooms.fit(false, of)
+    let (member, rooms) = (member(communicator), communicator.board_place().rooms());
+    let asked = (operands, input, rooms.is_some());
+    let schedule = communicator.cache.reduce_scatter(asked, counts, || {
+        let on_board = |room| board::reduce_scatter(member, room, counts, operands, input);
+        let on_board = rooms.and_then(|rooms| rooms.fit(false, on_board));
+        on_board.unwrap_or_else(|| collectives::reduce_scatter(member, counts, operands, input))
     });
-    let schedule =
-        on_board.unwrap_or_else(|| collectives::reduce_scatter(member, counts, operands, input));
-    execute(communicator, Rc::new(schedule), reduction)
+    execute(communicator, schedule, reduction)
 }
 
 /// `MPI_Scan` (section 6.11.1) of `count` elements.
@@ -155,26 +154,40 @@ fn prepare(
     execute(communicator, schedule, reduction)
 }
 
+#[inline]
 pub(super) fn execute(
     communicator: &Rc<Communicator>,
     schedule: Rc<Schedule>,
     reduction: Reduction,
 ) -> Result<Collective> {
     let Reduction { send, receive, datatype, combination } = reduction;
-    let elements = |buffer| Blocks::of_elements(buffer, &datatype, 1);
-    let memories = Memories {
-        send: send.map_or(Blocks::Absent, elements),
-        receive: receive.map_or(Blocks::Absent, elements),
-        scratch: match schedule.scratch_blocks() {
-            0 => Blocks::Absent,
-            count => {
-                let (bytes, origin) = element_room(&datatype, count);
-                let scratch = communicator.cache.scratch(bytes);
-                elements(elements_in(&scratch, origin, &datatype, count))
-            }
-        },
+    let is_plain = |buffer: &Option<Buffer>| buffer.as_ref().is_none_or(Buffer::is_contiguous);
+    let memories = match schedule.scratch_blocks() {
+        0 if is_packed(&datatype) && is_plain(&send) && is_plain(&receive) => {
+            Memories::plain(send, receive, combination.element_bytes())
+        }
+        scratch_blocks => memories_apart(communicator, (send, receive), &datatype, scratch_blocks),
     };
-    let pending = communicator.cache.take_pending();
-    let execution = Execution::new(schedule, memories, pending);
-    Ok(Collective::new(communicator, execution.reducing(combination)))
+    let combination = Some(combination);
+    Ok(Collective::new(communicator, Task { schedule, memories, combination, repacking: None }))
+}
+
+#[inline(never)]
+fn memories_apart(
+    communicator: &Communicator,
+    (send, receive): (Option<Buffer>, Option<Buffer>),
+    datatype: &Arc<Datatype>,
+    scratch_blocks: usize,
+) -> Memories {
+    let elements = |buffer| Blocks::of_elements(buffer, datatype, 1);
+    let scratch = match scratch_blocks {
+        0 => Blocks::Absent,
+        count => {
+            let (bytes, origin) = element_room(datatype, count);
+            let scratch = communicator.cache.scratch(bytes);
+            elements(elements_in(&scratch, origin, datatype, count))
+        }
+    };
+    let [send, receive] = [send, receive].map(|buffer| buffer.map_or(Blocks::Absent, elements));
+    Memories::apart(send, receive, scratch)
 }

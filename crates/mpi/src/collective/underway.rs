@@ -26,11 +26,12 @@ pub struct Underway {
 }
 
 impl Underway {
-    pub(super) fn new(mut prepared: Collective, tag: i32) -> Rc<Self> {
-        prepared.execution.not_blocking();
+    pub(super) fn new(prepared: Collective, tag: i32) -> Rc<Self> {
+        let mut execution = Execution::new(prepared.task, Vec::new());
+        execution.not_blocking();
         Rc::new(Self {
             communicator: prepared.communicator,
-            execution: RefCell::new(prepared.execution),
+            execution: RefCell::new(execution),
             tag,
             finally: RefCell::new(prepared.finally),
             complete: Cell::new(false),

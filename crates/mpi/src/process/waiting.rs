@@ -110,6 +110,13 @@ impl Process {
         }
     }
 
+    /// Looks a few times whether something in shared memory is done, without progress of messages.
+    #[inline]
+    pub(crate) fn comes_soon(&self, mut done: impl FnMut() -> bool) -> bool {
+        let looks = if self.started().crowded { 0 } else { LOOKS_AT_MEMORY };
+        (0..looks).any(|_| done())
+    }
+
     /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
     /// process looks again after a short sleep at most.
     pub(crate) fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
@@ -214,3 +221,7 @@ const POLL_SLEEP: Duration = Duration::from_micros(100);
 
 /// Looks of a wait before it takes to patience, where there is a core for each process.
 pub(super) const LOOKS: u32 = 1000;
+
+/// How often a wait looks at shared memory before it lets messages make progress: about as long as
+/// another process takes for a small collective operation.
+const LOOKS_AT_MEMORY: u32 = 50;

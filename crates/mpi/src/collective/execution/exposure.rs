@@ -67,7 +67,7 @@ impl<P: Copy> Execution<P> {
         area: Area,
         role: Role,
     ) {
-        let (buffer, block_bytes) = self.memories.whole(area);
+        let (buffer, block_bytes) = self.task.memories.whole(area);
         let token = channel.expose(buffer, role == Role::Result);
         let exposed = Exposed {
             token: token.unwrap_or(RegionToken::NONE),
@@ -99,9 +99,9 @@ impl<P: Copy> Execution<P> {
         (from, into): (Place, Place),
     ) -> Result<()> {
         let exposed = find(board_of(channel), turn, member, Role::Input)?;
-        let Range { buffer, offset, length } = self.memories.range(into);
+        let Range { buffer, offset, length } = self.task.memories.range(into);
         // Several blocks that are not combined are all that there are.
-        let takes_all = self.combination.is_none() && from.count > 1;
+        let takes_all = self.task.combination.is_none() && from.count > 1;
         let (start, there) =
             exposed.range(from.first, if takes_all { usize::MAX } else { from.count });
         let fitting = length.min(there);
@@ -118,7 +118,7 @@ impl<P: Copy> Execution<P> {
         (from, into): (Place, Place),
     ) -> Result<()> {
         let exposed = find(board_of(channel), turn, member, Role::Result)?;
-        let Range { buffer, offset, length } = self.memories.range(from);
+        let Range { buffer, offset, length } = self.task.memories.range(from);
         let (start, there) = exposed.range(into.first, into.count);
         channel.write_exposed(member, exposed.token, start, length.min(there), buffer, offset)?;
         if length > there { Err(truncated(length, there)) } else { Ok(()) }

@@ -60,7 +60,7 @@ impl World {
         let first = self.turn.replace(self.turn.get() + 1);
         let order: Vec<usize> = (0..self.size()).map(|i| (first + i) % self.size()).collect();
         let mut executions: Vec<_> = (0..self.size())
-            .map(|rank| prepare(rank, &self.communicators[rank]).execution)
+            .map(|rank| Execution::new(prepare(rank, &self.communicators[rank]).task, Vec::new()))
             .collect();
         let mut waiting: Vec<usize> = Vec::new();
         for &rank in &order {
