@@ -415,6 +415,11 @@ impl Engine {
         self.requests.is_complete(id)
     }
 
+    /// Whether a request is a receive for which no message has come yet.
+    pub fn is_posted(&self, id: RequestId) -> bool {
+        self.requests.is_posted(id)
+    }
+
     /// The outcome of a complete request, which is forgotten; `None` while it is not complete.
     #[inline(always)]
     pub fn take(&mut self, id: RequestId) -> Option<Outcome> {

@@ -305,6 +305,10 @@ impl Requests {
         self.get(RequestId::from_u64(word))
     }
 
+    pub(crate) fn is_posted(&self, id: RequestId) -> bool {
+        self.get(id).is_some_and(|request| request.state == State::Posted)
+    }
+
     #[inline]
     pub(crate) fn is_complete(&self, id: RequestId) -> bool {
         self.get(id).is_none_or(|request| request.state == State::Complete)

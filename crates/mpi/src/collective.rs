@@ -14,6 +14,7 @@ pub(crate) mod board;
 pub(crate) mod cache;
 mod channel;
 mod execution;
+pub(crate) mod inquiry;
 mod inter;
 mod movement;
 mod neighborhood;
@@ -35,6 +36,7 @@ use crate::communicator::Communicator;
 use crate::request::Request;
 use blocks::Memories;
 use execution::{Execution, Task};
+use inquiry::Watch;
 
 pub use board::{beside_the_board, lacks_board};
 pub(crate) use channel::Link;
@@ -164,7 +166,12 @@ impl Process {
             is_done = self.comes_soon(|| execution.advance(link));
         }
         if !is_done {
-            self.wait_until(&mut |_| execution.advance(link));
+            let watch = Watch::new(tag);
+            watch.begin(self, link, execution);
+            self.wait_until(&mut |process| {
+                execution.advance(link) || watch.look(process, link, execution)
+            });
+            watch.end();
         }
         execution.outcome()
     }

@@ -22,6 +22,7 @@ use crate::attribute::Attributes;
 use crate::buffered::BufferPlace;
 use crate::collective::board::BoardPlace;
 use crate::collective::cache::CollectiveCache;
+use crate::collective::inquiry::Inquiries;
 use crate::error_handler::ErrorHandler;
 use crate::group::{Group, GroupComparison};
 use crate::hints::Hints;
@@ -68,6 +69,7 @@ pub struct Communicator {
     /// Set by whoever makes the communicator, before anybody else sees it.
     surroundings: OnceCell<Rc<Surroundings>>,
     pub(crate) cache: CollectiveCache,
+    pub(crate) inquiries: Rc<Inquiries>,
     board: BoardPlace,
 }
 
@@ -121,7 +123,7 @@ pub(crate) struct Parts {
 
 impl Communicator {
     pub(crate) fn new(parts: Parts) -> Rc<Self> {
-        Rc::new(Self {
+        let made = Rc::new(Self {
             group: parts.group,
             rank: parts.rank,
             remote: parts.remote,
@@ -141,8 +143,11 @@ impl Communicator {
             attributes: parts.attributes,
             surroundings: OnceCell::new(),
             cache: CollectiveCache::default(),
+            inquiries: Rc::default(),
             board: BoardPlace::default(),
-        })
+        });
+        made.contexts.add(&made);
+        made
     }
 
     /// How many processes it has; of an intercommunicator, its own side.
@@ -356,6 +361,20 @@ impl Communicator {
     #[inline]
     pub(crate) fn board(&self) -> Option<&Board> {
         self.board.get()
+    }
+
+    /// Whether the operation with a tag was begun; none if its tag does not tell.
+    pub(crate) fn has_begun(&self, tag: i32) -> Option<bool> {
+        let (next, first) = match tag {
+            0..NONBLOCKING_TAGS => (self.next_tag.get(), 0),
+            NONBLOCKING_TAGS..PERSISTENT_TAGS => {
+                (self.next_nonblocking_tag.get(), NONBLOCKING_TAGS)
+            }
+            _ => return None,
+        };
+        // Both series have as many tags, and begin again after the last.
+        let ahead = (next - first - (tag - first)).rem_euclid(NONBLOCKING_TAGS);
+        Some((1..NONBLOCKING_TAGS / 2).contains(&ahead))
     }
 
     /// A number that is the same on all members where they have begun as many operations that are

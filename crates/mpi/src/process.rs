@@ -40,6 +40,8 @@ pub struct Process {
     /// The highest level that was asked for, and that of the world.
     level: Cell<ThreadLevel>,
     world_level: Cell<ThreadLevel>,
+    /// [`Process::finalize`] has begun, and has ended.
+    finalizing: Cell<bool>,
     finalized: Cell<bool>,
     /// How many sessions are open.
     pub(crate) sessions: Cell<u32>,
@@ -52,6 +54,8 @@ pub struct Process {
     windows: RefCell<Vec<Rc<Window>>>,
     /// How many communicators have a board.
     boards: Rc<Cell<u32>>,
+    /// How often it has slept for the longest time in vain.
+    vain_sleeps: Cell<u32>,
     /// Where [`Process::elapsed_seconds`] begins.
     origin: Instant,
     /// What is set, read from the environment when it is first asked for.
@@ -115,6 +119,7 @@ impl Default for Process {
             started: OnceCell::new(),
             level: Cell::new(ThreadLevel::Single),
             world_level: Cell::new(ThreadLevel::Single),
+            finalizing: Cell::new(false),
             finalized: Cell::new(false),
             sessions: Cell::new(0),
             left: Cell::new(false),
@@ -122,6 +127,7 @@ impl Default for Process {
             underway: RefCell::default(),
             windows: RefCell::default(),
             boards: Rc::default(),
+            vain_sleeps: Cell::new(0),
             origin: Instant::now(),
             configuration: parking_lot::Mutex::new(None),
             instruments: Instruments::default(),
@@ -286,6 +292,12 @@ impl Process {
     /// How many communicators have a board.
     pub(crate) fn boards(&self) -> &Rc<Cell<u32>> {
         &self.boards
+    }
+
+    /// How often it has slept for the longest time, and nothing happened.
+    #[inline]
+    pub(crate) fn vain_sleeps(&self) -> u32 {
+        self.vain_sleeps.get()
     }
 
     /// How messages to the process with a rank in `communicator` travel, for people.

@@ -202,6 +202,11 @@ impl Runtime {
         self.engine.is_complete(request)
     }
 
+    /// Whether a request is a receive for which no message has come yet.
+    pub fn is_posted(&self, request: RequestId) -> bool {
+        self.engine.is_posted(request)
+    }
+
     /// The outcome of a complete request, which is forgotten.
     #[inline]
     pub fn take(&mut self, request: RequestId) -> Option<Outcome> {
@@ -425,6 +430,11 @@ impl Runtime {
              others would wait for it in vain",
             gate.0
         ))
+    }
+
+    /// Ends the job, because it cannot go on.
+    pub fn end_job(&self, why: &str) -> ! {
+        self.fatal.end(why)
     }
 
     /// Takes the time of large messages that are complete.

@@ -147,6 +147,19 @@ impl CollectiveCache {
         schedule
     }
 
+    /// What a schedule was made for, if it is among the last few.
+    pub(super) fn key_of(&self, schedule: &Rc<Schedule>) -> Option<ScheduleKey> {
+        self.keys().into_iter().find(|(_, other)| Rc::ptr_eq(schedule, other)).map(|(key, _)| key)
+    }
+
+    /// What the last few schedules were made for, beginning with the one that was made last.
+    pub(super) fn keys(&self) -> Vec<(ScheduleKey, Rc<Schedule>)> {
+        let schedules = self.schedules.borrow();
+        let place = |back: usize| (self.made.get() - back) % SCHEDULES_MAX;
+        let made = (1..=schedules.len()).map(|back| &schedules[place(back)]);
+        made.map(|((key, _), schedule)| (*key, Rc::clone(schedule))).collect()
+    }
+
     /// An empty list for the messages of an execution.
     #[inline]
     pub(crate) fn take_pending(&self) -> Vec<RequestId> {

@@ -85,6 +85,12 @@ impl<'a> Link<'a> {
         Self { process, communicator, members: Some(group) }
     }
 
+    /// The communicator, if the members are all its processes.
+    #[inline]
+    pub(super) fn whole(&self) -> Option<&'a Communicator> {
+        self.members.is_none().then_some(self.communicator)
+    }
+
     #[inline]
     fn gate(&self, peer: u32) -> GateId {
         let group = self.members.unwrap_or_else(|| self.communicator.everyone());
@@ -175,6 +181,9 @@ impl Channel for Link<'_> {
 
 #[cold]
 fn cannot_be_used(peer: u32, error: &RegionError) -> Error {
-    let sentence = format!("the buffer of the process with rank {peer} cannot be used: {error}");
+    let sentence = format!(
+        "the buffer of the process with rank {peer} cannot be used: {error}. This also happens where \
+         processes call with sizes that do not agree"
+    );
     Error::new(ErrorClass::Other, sentence)
 }

@@ -172,6 +172,35 @@ impl<P: Copy> Execution<P> {
         self.error.take().map_or(Ok(()), Err)
     }
 
+    /// The messages that this round waits for and has not seen come, with who sends them.
+    pub(super) fn awaited_messages(&self) -> impl Iterator<Item = (u32, P)> {
+        let round = self.task.schedule.round(self.round);
+        let transfers = round.map_or(&[][..], |round| round.transfers);
+        let senders = transfers.iter().filter_map(|transfer| match transfer {
+            Transfer::Receive { peer, .. } => Some(*peer),
+            _ => None,
+        });
+        // Receives were posted first.
+        senders.zip(self.pending.iter().copied()).skip(self.completed)
+    }
+
+    /// The members whose flags this round waits for.
+    pub(super) fn awaited_flags<C: Channel<Pending = P>>(&self, channel: &C) -> Vec<u32> {
+        let (Some(turn), Some(round)) = (self.turn, self.task.schedule.round(self.round)) else {
+            return Vec::new();
+        };
+        let awaited = round.transfers.iter().filter_map(|transfer| match transfer {
+            Transfer::Await { peer, stage, .. } => Some((*peer, *stage)),
+            _ => None,
+        });
+        let missing = |(peer, stage)| board_of(channel).raised(turn, peer, stage).is_none();
+        awaited.filter(|one| missing(*one)).map(|(peer, _)| peer).collect()
+    }
+
+    pub(super) fn schedule(&self) -> &Rc<Schedule> {
+        &self.task.schedule
+    }
+
     /// The empty list of messages, to be used for another execution.
     pub(crate) fn take_pending(&mut self) -> Vec<P> {
         self.pending.clear();

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use base::{Error, Result};
 use engine::RequestId;
 
+use super::inquiry::Watch;
 use super::{Collective, Execution, Finally, Link};
 use crate::Process;
 use crate::communicator::Communicator;
@@ -22,6 +23,7 @@ pub struct Underway {
     tag: i32,
     finally: RefCell<Option<Finally>>,
     complete: Cell<bool>,
+    watch: Watch,
     error: RefCell<Option<Error>>,
 }
 
@@ -35,6 +37,7 @@ impl Underway {
             tag,
             finally: RefCell::new(prepared.finally),
             complete: Cell::new(false),
+            watch: Watch::new(tag),
             error: RefCell::default(),
         })
     }
@@ -66,9 +69,11 @@ impl Advance for Underway {
             return true;
         }
         let Ok(mut execution) = self.execution.try_borrow_mut() else { return false };
-        if !execution.advance(&Link::of(process, &self.communicator)) {
-            return false;
+        let link = Link::of(process, &self.communicator);
+        if !execution.advance(&link) {
+            return self.watch.look(process, &link, &execution);
         }
+        self.watch.end();
         let outcome = self.conclude(process, execution.outcome());
         self.error.replace(outcome.err());
         self.complete.set(true);
@@ -93,6 +98,7 @@ impl Process {
         operation.complete.set(false);
         let link = Link::of(self, &operation.communicator);
         operation.execution.borrow_mut().start(&link, operation.tag);
+        operation.watch.begin(self, &link, &operation.execution.borrow());
         if !operation.advance(self) {
             self.keep_advancing(Rc::clone(operation) as Rc<dyn Advance>);
         }

@@ -1,9 +1,12 @@
 //! Names of message spaces, handed out without asking anybody.
 
 use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
 
 use base::{ContextId, Error, ErrorClass, Result};
 use engine::ContextSlot;
+
+use super::Communicator;
 
 /// What one process knows about message spaces: the next number of its own, and the spaces that
 /// nobody needs any more.
@@ -15,6 +18,8 @@ pub struct Contexts {
     world_rank: u32,
     next: Cell<u32>,
     retired: RefCell<Vec<ContextSlot>>,
+    /// The communicators that there are, and some that are no more.
+    communicators: RefCell<Vec<Weak<Communicator>>>,
 }
 
 /// The message spaces of one communicator, the same on all its processes.
@@ -27,7 +32,27 @@ pub struct ContextBlock {
 impl Contexts {
     /// Those of the process with this rank in the job.
     pub fn new(world_rank: u32) -> Self {
-        Self { world_rank, next: Cell::new(FIRST_FREE), retired: RefCell::default() }
+        Self {
+            world_rank,
+            next: Cell::new(FIRST_FREE),
+            retired: RefCell::default(),
+            communicators: RefCell::default(),
+        }
+    }
+
+    /// Knows of a new communicator.
+    pub(crate) fn add(&self, communicator: &Rc<Communicator>) {
+        let mut communicators = self.communicators.borrow_mut();
+        // Where the list would grow it loses those that are no more.
+        if communicators.len() == communicators.capacity() {
+            communicators.retain(|one| one.strong_count() > 0);
+        }
+        communicators.push(Rc::downgrade(communicator));
+    }
+
+    /// The communicators of this process.
+    pub(crate) fn communicators(&self) -> Vec<Rc<Communicator>> {
+        self.communicators.borrow().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// The rank of this process in the job.

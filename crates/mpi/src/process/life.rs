@@ -84,6 +84,11 @@ impl Process {
         self.started.get().is_some_and(|started| started.world.get().is_some())
     }
 
+    /// Whether [`finalize`](Self::finalize) was called, and may still be at work.
+    pub(crate) fn is_finalizing(&self) -> bool {
+        self.finalizing.get()
+    }
+
     /// Whether [`finalize`](Self::finalize) was called.
     #[inline]
     pub fn is_finalized(&self) -> bool {
@@ -97,6 +102,7 @@ impl Process {
     /// `Other` if the launcher is gone.
     pub fn finalize(&self) -> Result<()> {
         let started = self.started();
+        self.finalizing.set(true);
         let mut absence = Absence::default();
         self.wait_until(&mut |process| process.is_settled() || absence.is_certain(&started.job));
         let barrier = self.begin(collective::barrier(self.world()));

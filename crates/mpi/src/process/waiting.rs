@@ -97,10 +97,16 @@ impl Process {
             return;
         }
         let mut patience = Patience::new(self.started().crowded);
+        let mut vain_sleeps = self.vain_sleeps.get();
         loop {
             let active = self.progress();
             if done(self) {
                 break;
+            }
+            // Now what waits here has been looked at since then, and says so.
+            if vain_sleeps != self.vain_sleeps.get() {
+                vain_sleeps = self.vain_sleeps.get();
+                self.answer_inquiries();
             }
             if active {
                 patience.renew();
@@ -170,6 +176,7 @@ impl Process {
         self.instruments.journal.note_sleep(slept);
         if slept >= SLEEP_MAX {
             self.look_for_the_ended();
+            self.vain_sleeps.set(self.vain_sleeps.get().wrapping_add(1));
         }
         false
     }

@@ -1,0 +1,72 @@
+"""Processes that do not agree in their collective operations: it is told, and nobody waits for ever."""
+
+import importlib.util
+import pathlib
+import re
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# The words of the other scenarios: run, Skip.
+spec = importlib.util.spec_from_file_location("launching", HERE / "launching.py")
+launching = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(launching)
+Skip = launching.Skip
+
+SECONDS_MAX = 20.0
+DISAGREEMENTS = ["small-root", "large-root", "nonblocking", "counts", "roots", "functions", "absent"]
+# What the receiver of too much says, and what those say who would wait for ever.
+TOO_LONG = r"but the receive buffer only \d+|where there is room for \d+|with sizes that do not agree"
+FOR_EVER = r"rank \d of MPI_COMM_WORLD waits in MPI_\w+.* for rank \d, which (is in|has ended|has called) .*" \
+           r"must call the same collective operations"
+ENDED = r"waits in MPI_Bcast of 400000 bytes with root 0 for rank 0, which has ended this operation, " \
+        r"and has called MPI_Bcast of 40 bytes with root 0"
+
+
+def play(runner, how, count, boards, variables, outcomes):
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    command = ["env", f"COMBRAY_BOARDS={boards}", *settings, *runner.mpiexec, "-n", str(count),
+               str(runner.build / "disagree"), how]
+    case = (how, count, boards, variables)
+    try:
+        code, output, _ = launching.run(command, timeout=SECONDS_MAX)
+        outcomes.append((*case, code, output))
+    except AssertionError as problem:
+        outcomes.append((*case, None, str(problem)))
+
+
+def play_all(runner, cases):
+    """All cases at the same time, as they sleep nearly always."""
+    launching.needs_combray(runner)
+    outcomes = []
+    players = [threading.Thread(target=play, args=(runner, *case, outcomes)) for case in cases]
+    for player in players:
+        player.start()
+    for player in players:
+        player.join()
+    return outcomes
+
+
+def disagreement_is_told(runner):
+    chain = {"COMBRAY_COLLECTIVES": "bcast:chain"}
+    cases = [(how, 3, boards, {}) for how in DISAGREEMENTS for boards in ("auto", "never")]
+    cases += [("small-root", 5, "never", chain), ("late", 3, "auto", {}), ("late", 2, "never", {})]
+    told = 0
+    for how, count, boards, more, code, output in play_all(runner, cases):
+        case = f"{how}, {count} processes, boards {boards}: exit code {code}\n{output}"
+        assert code is not None, case
+        if how == "late":
+            # Nobody may take a process that computes for one that disagrees.
+            assert code == 0 and output.count("is done") == count, case
+        elif more:
+            assert re.search(ENDED, output), case
+        elif code == 0:
+            # Some calls that do not agree end all the same: less than there is room for is accepted.
+            assert how != "absent", case
+        else:
+            assert re.search(f"{TOO_LONG}|{FOR_EVER}", output), case
+            told += 1
+    assert told >= len(DISAGREEMENTS), f"only {told} disagreements were told"
+
+
+SCENARIOS = [disagreement_is_told]
