@@ -1,7 +1,7 @@
 // Collectives through memory that the processes of a communicator share: blocking and nonblocking
 // ones mixed on several communicators, of sizes that fit in a slot, take several or go by messages;
 // a root that runs ahead; processes that come late, so that the others sleep; communicators made
-// and freed; counts that do not fit together.
+// and freed; blocks of any sizes; counts that do not fit together.
 // run: 2 3 8
 // each: auto never
 // timeout: 60
@@ -150,6 +150,82 @@ static void counts_that_do_not_fit(void) {
     OK(MPI_Comm_free(&comm));
 }
 
+// Blocks with a length of their own for each pair: some in slots, some as messages, some empty.
+static int handed(int round, int from, int to) {
+    static const int lengths[] = {1, 3, 0, 100, 1000, 1024, 1025, 4000, 9, 20000};
+    return lengths[(round + 3 * from + 7 * to) % 10];
+}
+
+static void handing(void) {
+    int rank = check_rank, size = check_size;
+    int *counts = malloc(sizeof(int) * (size_t)size * 4);
+    int *places = counts + size, *in_counts = places + size, *in_places = in_counts + size;
+    for (int round = 0; round < 60; round++) {
+        int root = round % size, total = 0, in_total = 0;
+        MPI_Request request;
+        for (int peer = 0; peer < size; peer++) {
+            places[peer] = total, in_places[peer] = in_total;
+            total += counts[peer] = handed(round, rank, peer);
+            in_total += in_counts[peer] = handed(round, peer, rank);
+        }
+        int *out = filled(round, rank, total), *in = malloc(sizeof(int) * (size_t)(in_total + 1));
+        if (round % 9 == rank) nap(500);
+        if (round % 2 == 0) {
+            OK(MPI_Alltoallv(out, counts, places, MPI_INT, in, in_counts, in_places, MPI_INT,
+                             MPI_COMM_WORLD));
+        } else {
+            OK(MPI_Ialltoallv(out, counts, places, MPI_INT, in, in_counts, in_places, MPI_INT,
+                              MPI_COMM_WORLD, &request));
+            OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        }
+        for (int peer = 0, first; peer < size; peer++) {
+            first = 0;
+            for (int before = 0; before < rank; before++) first += handed(round, peer, before);
+            judge("alltoallv", round, in + in_places[peer], peer, first, in_counts[peer]);
+        }
+        OK(MPI_Scatterv(out, counts, places, MPI_INT, in, in_counts[root], MPI_INT, root,
+                        MPI_COMM_WORLD));
+        int first = 0;
+        for (int before = 0; before < rank; before++) first += handed(round, root, before);
+        judge("scatterv", round, in, root, first, in_counts[root]);
+        OK(MPI_Gatherv(out, counts[root], MPI_INT, in, in_counts, in_places, MPI_INT, root,
+                       MPI_COMM_WORLD));
+        for (int peer = 0; peer < size && rank == root; peer++)
+            judge("gatherv", round, in + in_places[peer], peer, 0, in_counts[peer]);
+        free(out), free(in);
+    }
+    free(counts);
+}
+
+// A block that is longer than expected is an error of its receiver alone, in a slot or as a message.
+static void handed_lengths_that_do_not_fit(void) {
+    enum { LONG = 30000, MAX_SIZE = 8 };
+    char *out = malloc(LONG * MAX_SIZE), *in = malloc(LONG * MAX_SIZE);
+    int counts[MAX_SIZE], places[MAX_SIZE], code, class;
+    memset(out, 7, LONG * MAX_SIZE);
+    MPI_Comm comm;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    for (int i = 0; i < 6; i++) OK(MPI_Barrier(comm));
+    for (int round = 0; round < 2; round++) {
+        int length = round == 0 ? 40 : LONG, shown = round == 0 ? 20 : 200;
+        for (int i = 0; i < check_size; i++) counts[i] = length, places[i] = i * LONG;
+        memset(in, 0, LONG * MAX_SIZE);
+        code = MPI_Scatterv(out, counts, places, MPI_CHAR, in, check_rank == 1 ? shown : length,
+                            MPI_CHAR, 0, comm);
+        OK(MPI_Error_class(code, &class));
+        CHECK_EQ(class, check_rank == 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+        CHECK_EQ(in[shown], check_rank == 1 ? 0 : 7);
+        counts[1] = shown;
+        code = MPI_Gatherv(out, length, MPI_CHAR, in, counts, places, MPI_CHAR, 0, comm);
+        OK(MPI_Error_class(code, &class));
+        CHECK_EQ(class, check_rank == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+        OK(MPI_Barrier(comm));
+    }
+    OK(MPI_Comm_free(&comm));
+    free(out), free(in);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) setenv("COMBRAY_BOARDS", argv[1], 1);
     check_begin();
@@ -157,5 +233,7 @@ int main(int argc, char **argv) {
     mixed();
     late();
     counts_that_do_not_fit();
+    handing();
+    handed_lengths_that_do_not_fit();
     return check_end();
 }

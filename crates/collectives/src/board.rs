@@ -13,7 +13,9 @@ mod combining;
 mod moving;
 
 pub use combining::{allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan};
-pub use moving::{allgather, allgatherv, alltoall, barrier, bcast, gather, gatherv, scatter};
+pub use moving::{
+    allgather, allgatherv, alltoall, alltoallv, barrier, bcast, gather, gatherv, scatter, scatterv,
+};
 
 use crate::member::Member;
 use crate::schedule::{Area, Place, Schedule};

@@ -24,6 +24,7 @@ pub struct Schedule {
     uses_board: bool,
     raises: bool,
     has_messages: bool,
+    hands: bool,
     counts_bytes: bool,
     is_small: bool,
 }
@@ -103,6 +104,23 @@ pub enum Local {
         area: Area,
         /// As what.
         role: Role,
+    },
+    /// On the board: shows a block to one other member in the own slot; if it is too long for that,
+    /// as only its owner may know, it goes as a message after the next stage. Whoever hands has no
+    /// other messages.
+    Hand {
+        /// Rank of the member in the communicator.
+        peer: u32,
+        /// What is handed.
+        from: Place,
+    },
+    /// On the board: takes a block that a member has handed to this one: out of its slot, or it
+    /// begins to receive it, and the schedule does not end before that is over.
+    Take {
+        /// Rank of the member in the communicator.
+        peer: u32,
+        /// Where the data goes.
+        into: Place,
     },
 }
 
@@ -223,6 +241,12 @@ impl Schedule {
         self.has_messages
     }
 
+    /// Whether this member hands blocks to others, or takes what they hand, which may need messages.
+    #[inline]
+    pub fn hands(&self) -> bool {
+        self.hands
+    }
+
     /// Whether each block that it names is a byte, whatever else blocks are in its operation.
     #[inline]
     pub fn counts_bytes(&self) -> bool {
@@ -244,14 +268,19 @@ impl Schedule {
         Self { counts_bytes: true, ..Self::default() }
     }
 
-    /// A schedule that takes place on the board, also where it has no steps there.
-    pub(crate) fn of_board() -> Self {
-        Self { uses_board: true, ..Self::default() }
-    }
-
     pub(crate) fn expose(&mut self, area: Area, role: Role) {
         self.uses_board = true;
         self.local.push(Local::Expose { area, role });
+    }
+
+    pub(crate) fn hand(&mut self, peer: u32, from: Place) {
+        self.hands = true;
+        self.local.push(Local::Hand { peer, from });
+    }
+
+    pub(crate) fn take(&mut self, peer: u32, into: Place) {
+        self.hands = true;
+        self.local.push(Local::Take { peer, into });
     }
 
     pub(crate) fn raise(&mut self, stage: u16) {
@@ -323,7 +352,9 @@ impl Schedule {
                     Local::Reduce { from, into, first } => {
                         self.reduce(place(from), place(into), first);
                     }
-                    Local::Expose { .. } => unreachable!("a board has the members that it has"),
+                    Local::Expose { .. } | Local::Hand { .. } | Local::Take { .. } => {
+                        unreachable!("a board has the members that it has")
+                    }
                 }
             }
             self.end_round();
@@ -356,7 +387,9 @@ impl Schedule {
                             .for_each(|(from, into)| single.copy(from, into));
                     }
                     Local::Reduce { .. } => unreachable!("elements have one size"),
-                    Local::Expose { .. } => unreachable!("a board has the members that it has"),
+                    Local::Expose { .. } | Local::Hand { .. } | Local::Take { .. } => {
+                        unreachable!("a board has the members that it has")
+                    }
                 }
             }
             single.end_round();

@@ -138,6 +138,20 @@ impl Kernel {
         into.combine_with(from, self.element_bytes, self.combine);
     }
 
+    /// The same for elements with so many bytes, each from a packed offset of a buffer on.
+    ///
+    /// # Panics
+    /// If the buffers have fewer.
+    #[inline]
+    pub fn combine_range(
+        &self,
+        from: (&Buffer, usize),
+        (into, offset): (&Buffer, usize),
+        length: usize,
+    ) {
+        into.combine_range(offset, from, length, self.element_bytes, self.combine);
+    }
+
     /// The elements of `into` from packed offset `offset` on become `from operator into`, for as many
     /// as `from` has.
     ///

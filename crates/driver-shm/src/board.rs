@@ -193,6 +193,12 @@ impl Board {
         self.own as u32
     }
 
+    /// How many members there are.
+    #[inline]
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
     /// How many bytes the slots of an operation hold.
     #[inline]
     pub fn slot_bytes(&self, turn: Turn) -> usize {

@@ -86,33 +86,61 @@ impl Buffer {
     ///
     /// # Panics
     /// If `grain` is 0 or does not fit in a piece.
-    pub fn combine_with(
+    pub fn combine_with(&self, from: &Buffer, grain: usize, combine: impl FnMut(&[u8], &mut [u8])) {
+        let length = self.len().min(from.len());
+        self.combine_range(0, (from, 0), length, grain, combine);
+    }
+
+    /// The same with `length` bytes from a packed offset on, in this buffer and in the other.
+    ///
+    /// # Panics
+    /// If they are fewer, or as [`Buffer::combine_with`] does.
+    #[inline]
+    pub fn combine_range(
         &self,
-        from: &Buffer,
+        offset: usize,
+        (from, from_offset): (&Buffer, usize),
+        length: usize,
         grain: usize,
         mut combine: impl FnMut(&[u8], &mut [u8]),
     ) {
-        let length = self.len().min(from.len());
+        for (buffer, offset) in [(self, offset), (from, from_offset)] {
+            assert!(offset <= buffer.len() && length <= buffer.len() - offset);
+        }
         if length == 0 {
             return;
         }
-        if self.is_contiguous() && from.is_contiguous() && self.is_apart_from(from) {
-            let (from, into) = (from.base_address(), self.base_address());
+        let given = from.base_address().wrapping_add(from_offset);
+        let into = self.base_address().wrapping_add(offset);
+        let apart = given.wrapping_add(length) <= into || into.wrapping_add(length) <= given;
+        if self.is_contiguous() && from.is_contiguous() && apart {
             // SAFETY:
             // - Whoever made the buffers vouched that these bytes are readable, those of the second
             //   writable, and that nobody else touches them as long as the buffers are used.
             // - The two do not overlap, as was just seen.
-            let (from, into) = unsafe {
+            let (given, into) = unsafe {
                 (
-                    slice::from_raw_parts(std::ptr::with_exposed_provenance(from), length),
+                    slice::from_raw_parts(std::ptr::with_exposed_provenance(given), length),
                     slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(into), length),
                 )
             };
-            combine(from, into);
+            combine(given, into);
         } else if length <= SMALL_PIECE_BYTES {
-            self.combine_by_pieces::<SMALL_PIECE_BYTES>(from, grain, length, combine);
+            self.combine_by_pieces::<SMALL_PIECE_BYTES>(
+                offset,
+                (from, from_offset),
+                length,
+                grain,
+                combine,
+            );
         } else {
-            self.combine_by_pieces::<PIECE_BYTES>(from, grain, length, combine);
+            self.combine_by_pieces::<PIECE_BYTES>(
+                offset,
+                (from, from_offset),
+                length,
+                grain,
+                combine,
+            );
         }
     }
 
@@ -152,11 +180,13 @@ impl Buffer {
         }
     }
 
+    #[inline(never)]
     fn combine_by_pieces<const BYTES: usize>(
         &self,
-        from: &Buffer,
-        grain: usize,
+        offset: usize,
+        (from, from_offset): (&Buffer, usize),
         length: usize,
+        grain: usize,
         mut combine: impl FnMut(&[u8], &mut [u8]),
     ) {
         let whole = BYTES - BYTES % grain;
@@ -166,10 +196,10 @@ impl Buffer {
         while done < length {
             let piece = whole.min(length - done);
             let (given, changed) = (&mut given[..piece], &mut changed[..piece]);
-            from.read(done, given);
-            self.read(done, changed);
+            from.read(from_offset + done, given);
+            self.read(offset + done, changed);
             combine(given, changed);
-            self.write(done, changed);
+            self.write(offset + done, changed);
             done += piece;
         }
     }

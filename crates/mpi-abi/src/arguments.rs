@@ -84,6 +84,7 @@ impl KnownOperation {
     ///
     /// # Errors
     /// `Op` if it is not defined for them.
+    #[inline(always)]
     pub fn on(&self, datatype: &UsedDatatype) -> base::Result<Combination> {
         match self {
             KnownOperation::Predefined(operation) => operation.on(datatype),

@@ -163,7 +163,10 @@ impl Process {
         execution.start(link, tag);
         let mut is_done = execution.advance(link);
         if !is_done && !execution.has_messages() {
-            is_done = self.comes_soon(|| execution.advance(link));
+            self.look_a_while(|| {
+                is_done = execution.advance(link);
+                is_done || execution.has_messages()
+            });
         }
         if !is_done {
             let watch = Watch::new(tag);

@@ -43,21 +43,22 @@ impl Operation {
     /// # Errors
     /// `Op` if the standard does not define the operation for the datatype, or at all for
     /// reductions.
-    #[inline]
+    #[inline(always)]
     pub fn on(&self, datatype: &Arc<Datatype>) -> Result<Combination> {
+        if let (Operation::Predefined(operator), Some(predefined)) = (self, datatype.predefined())
+            && !is_one_sided(*operator)
+            && let Some(kernel) = reduction::kernel(*operator, predefined)
+        {
+            return Ok(Combination::Predefined(kernel));
+        }
+        self.on_any(datatype)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_any(&self, datatype: &Arc<Datatype>) -> Result<Combination> {
         match self {
-            Operation::Predefined(operator) => match datatype.predefined() {
-                Some(predefined) if !is_one_sided(*operator) => {
-                    match reduction::kernel(*operator, predefined) {
-                        Some(kernel) => Ok(Combination::Predefined(kernel)),
-                        None => {
-                            let why = format!("for elements of {}", predefined.name());
-                            Err(undefined(*operator, &why))
-                        }
-                    }
-                }
-                _ => Err(unsuitable(*operator)),
-            },
+            Operation::Predefined(operator) => Err(unsuitable(*operator, datatype)),
             Operation::User { function, commutative } => Ok(Combination::User {
                 function: Rc::clone(function),
                 commutative: *commutative,
@@ -71,11 +72,13 @@ fn is_one_sided(operator: Operator) -> bool {
     matches!(operator, Operator::Replace | Operator::NoOperation)
 }
 
-#[cold]
-fn unsuitable(operator: Operator) -> Error {
-    match is_one_sided(operator) {
-        true => undefined(operator, "in reductions, only in one-sided communication"),
-        false => {
+fn unsuitable(operator: Operator, datatype: &Datatype) -> Error {
+    match datatype.predefined() {
+        _ if is_one_sided(operator) => {
+            undefined(operator, "in reductions, only in one-sided communication")
+        }
+        Some(predefined) => undefined(operator, &format!("for elements of {}", predefined.name())),
+        None => {
             undefined(operator, "for derived datatypes; create an operation with MPI_Op_create")
         }
     }

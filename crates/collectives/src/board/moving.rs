@@ -65,24 +65,17 @@ pub fn gather(
     Some(schedule)
 }
 
-/// `MPI_Gatherv` (section 6.5): those whose block fits in a small slot show it to the root, others
-/// send it. Each process knows whether its own does (`fits`), and the root knows it of all.
-pub fn gatherv(
-    member: Member,
-    root: u32,
-    input: Input,
-    fits: impl Fn(u32) -> bool,
-) -> Option<Schedule> {
-    if !super::fits(member, 1, 1) {
+/// `MPI_Gatherv` (section 6.5): all hand their block to the root.
+pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
+    if !fits(member, 1, 1) {
         return None;
     }
-    let mut schedule = Schedule::of_board();
+    let mut schedule = Schedule::default();
     let own = Area::Send.block(0);
     if member.rank != root {
-        match fits(member.rank) {
-            true => show(&mut schedule, member, own),
-            false => schedule.send(root, own),
-        }
+        schedule.hand(root, own);
+        schedule.end_round();
+        schedule.raise(1);
         schedule.end_round();
         return Some(schedule.for_small_slots());
     }
@@ -90,14 +83,10 @@ pub fn gatherv(
         schedule.copy(own, Area::Receive.block(root as usize));
         schedule.end_round();
     }
-    for peer in others(member) {
-        let into = Area::Receive.block(peer as usize);
-        if fits(peer) {
-            schedule.wait(peer, 1, None);
-            schedule.copy(slot(peer, 0, 1), into);
-        } else {
-            schedule.receive(peer, into);
-        }
+    let all = others(member);
+    wait_for(&mut schedule, &all, None);
+    for peer in all {
+        schedule.take(peer, Area::Receive.block(peer as usize));
     }
     schedule.end_round();
     Some(schedule.for_small_slots())
@@ -226,4 +215,54 @@ pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) ->
     }
     schedule.end_round();
     Some(schedule)
+}
+
+/// `MPI_Scatterv` (section 6.6): the root hands each its block, as only it knows how long all are.
+pub fn scatterv(member: Member, root: u32, input: Input) -> Option<Schedule> {
+    if !fits(member, 1, 1) {
+        return None;
+    }
+    let mut schedule = Schedule::default();
+    let into = Area::Receive.block(0);
+    if member.rank != root {
+        schedule.wait(root, 1, None);
+        schedule.take(root, into);
+        schedule.end_round();
+        return Some(schedule);
+    }
+    hand_to_others(&mut schedule, member);
+    if input == Input::SendBuffer {
+        schedule.copy(Area::Send.block(root as usize), into);
+    }
+    schedule.end_round();
+    Some(schedule)
+}
+
+/// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), not in place: each hands all others their
+/// blocks, whose sizes are known to two processes each.
+pub fn alltoallv(member: Member, input: Input) -> Option<Schedule> {
+    if !fits(member, 1, 1) || input == Input::InPlace {
+        return None;
+    }
+    let mut schedule = Schedule::default();
+    hand_to_others(&mut schedule, member);
+    let own = member.rank as usize;
+    schedule.copy(Area::Send.block(own), Area::Receive.block(own));
+    schedule.end_round();
+    let all = others(member);
+    wait_for(&mut schedule, &all, None);
+    for peer in all {
+        schedule.take(peer, Area::Receive.block(peer as usize));
+    }
+    schedule.end_round();
+    Some(schedule)
+}
+
+/// Hands a block to each of the others, and begins the round after.
+fn hand_to_others(schedule: &mut Schedule, member: Member) {
+    for peer in (0..member.size).filter(|peer| *peer != member.rank) {
+        schedule.hand(peer, Area::Send.block(peer as usize));
+    }
+    schedule.end_round();
+    schedule.raise(1);
 }

@@ -217,18 +217,58 @@ fn blocks_of_their_own_sizes_lie_at_the_beginning_of_slots() {
             true => memory(rank),
             false => Memory::new(vec![block(rank, rank as usize)], Vec::new()),
         };
-        let of = |member: Member<'_>| board::gatherv(member, root, input, |_| true);
-        run(size, room, 1, of, at_root, |rank, end| assert!(rank != root || end.receive == all));
-        // Those whose blocks do not fit send them.
-        let situation = Situation::plain(size);
-        let schedules: Vec<Schedule> = members(size, &situation)
-            .map(|member| board::gatherv(member, root, input, |rank| rank % 2 == 0).unwrap())
-            .collect();
+        let of = |member: Member<'_>| board::gatherv(member, root, input);
+        run_handing(size, of, at_root, |rank, end| assert!(rank != root || end.receive == all));
+    });
+}
+
+/// As many seeds as make all kinds of blocks too long for slots.
+const HANDING_SEEDS: u64 = 60;
+
+fn run_handing(
+    size: u32,
+    of: impl Fn(Member) -> Option<Schedule>,
+    memories: impl Fn(u32) -> Memory,
+    check: impl Fn(u32, &Memory),
+) {
+    let situation = Situation::plain(size);
+    let mut messages_seen = 0;
+    for seed in (0..HANDING_SEEDS).map(|seed| seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+        let schedules: Vec<_> = members(size, &situation).map(|one| of(one).unwrap()).collect();
         assert!(schedules.iter().all(Schedule::uses_board), "all count it");
-        let (end, messages) = execute_in_order(schedules, (0..size).map(at_root).collect(), 0);
-        assert_eq!(end[root as usize].receive, all);
-        let odd = (0..size).filter(|rank| rank % 2 == 1 && *rank != root).count();
-        assert_eq!(messages, odd);
+        let (end, messages) = execute_in_order(schedules, (0..size).map(&memories).collect(), seed);
+        messages_seen += messages;
+        (0..size).zip(&end).for_each(|(rank, memory)| check(rank, memory));
+    }
+    assert!(messages_seen > 0, "some were too long");
+}
+
+#[test]
+fn blocks_are_handed_over_in_slots_or_as_messages() {
+    rooted(|size, room, root, input| {
+        if room != ROOMS[0] {
+            return;
+        }
+        let n = size as usize;
+        let blocks = |rank: u32| (0..n).map(|number| block(rank, number)).collect::<Vec<_>>();
+        let start = |rank: u32| match (rank == root, input) {
+            (true, Input::SendBuffer) => Memory::new(blocks(root), vec![None]),
+            (true, Input::InPlace) => Memory::new(blocks(root), Vec::new()),
+            (false, _) => Memory::new(Vec::new(), vec![None]),
+        };
+        let of = |member: Member<'_>| board::scatterv(member, root, input);
+        run_handing(size, of, start, |rank, end| {
+            let has_none = rank == root && input == Input::InPlace;
+            assert!(has_none || end.receive == [block(root, rank as usize)]);
+        });
+        if root == 0 && input == Input::SendBuffer {
+            let start = |rank: u32| Memory::new(blocks(rank), vec![None; n]);
+            let of = |member: Member<'_>| board::alltoallv(member, input);
+            run_handing(size, of, start, |rank, end| {
+                let all = (0..size).map(|peer| block(peer, rank as usize));
+                assert!(end.receive.iter().cloned().eq(all));
+            });
+        }
     });
 }
 

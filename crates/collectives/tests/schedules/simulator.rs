@@ -88,6 +88,10 @@ struct Process {
     round: usize,
     /// Messages of the round that are not complete.
     pending: usize,
+    /// Messages that are not complete of blocks that were too long to be handed over.
+    late: usize,
+    /// Tells which blocks are too long.
+    seed: u64,
     /// What it waits for on the board.
     awaited: Vec<(u32, u16)>,
     /// What of the others it knows to have happened before, and its own time, which advances
@@ -108,17 +112,26 @@ struct Uses {
 }
 
 impl Process {
-    fn new(rank: usize, size: usize, schedule: Schedule, mut memory: Memory) -> Self {
+    fn new(
+        (rank, size): (usize, usize),
+        schedule: Schedule,
+        mut memory: Memory,
+        seed: u64,
+    ) -> Self {
         memory.scratch = vec![None; schedule.scratch_blocks()];
         // Clocks are of use on a board only.
         let mut clock = if schedule.uses_board() { vec![0; size] } else { Vec::new() };
         clock.iter_mut().skip(rank).take(1).for_each(|time| *time = 1);
-        let blocks = vec![SlotBlock::default(); schedule.slot_blocks()];
+        // What is handed over has a block for each member.
+        let slot_blocks = if schedule.hands() { size } else { schedule.slot_blocks() };
+        let blocks = vec![SlotBlock::default(); slot_blocks];
         Self {
             schedule,
             memory,
             round: 0,
             pending: 0,
+            late: 0,
+            seed,
             awaited: Vec::new(),
             clock,
             slot: Slot { blocks, raised: Vec::new() },
@@ -173,7 +186,7 @@ pub fn execute_in_order(
         .into_iter()
         .zip(memories)
         .enumerate()
-        .map(|(rank, (schedule, memory))| Process::new(rank, size, schedule, memory))
+        .map(|(rank, (schedule, memory))| Process::new((rank, size), schedule, memory, seed))
         .collect();
     for (rank, process) in processes.iter_mut().enumerate() {
         post(rank, process, &mut channels);
@@ -190,8 +203,13 @@ pub fn execute_in_order(
                     assert_eq!(from.count, into.count, "{rank} to {peer}: {from:?}, {into:?}");
                     let data = processes[rank].memory.read(from);
                     processes[peer].memory.write(into, &data);
-                    processes[rank].pending -= 1;
-                    processes[peer].pending -= 1;
+                    for end in [rank, peer] {
+                        let process = &mut processes[end];
+                        match process.schedule.hands() {
+                            true => process.late -= 1,
+                            false => process.pending -= 1,
+                        }
+                    }
                     messages += 1;
                     progress = true;
                 }
@@ -207,7 +225,7 @@ pub fn execute_in_order(
             let process = &processes[rank];
             let ready = process.pending == 0 && process.awaited.is_empty();
             if ready && process.round < process.schedule.round_count() {
-                finish_round(&mut processes, rank);
+                finish_round(&mut processes, rank, &mut channels);
                 post(rank, &mut processes[rank], &mut channels);
                 progress = true;
             }
@@ -215,7 +233,8 @@ pub fn execute_in_order(
     }
     for (rank, process) in processes.iter().enumerate() {
         let rounds = process.schedule.round_count();
-        assert_eq!(process.round, rounds, "rank {rank} waits for ever: {:#?}", process.schedule);
+        let is_over = process.round == rounds && process.late == 0;
+        assert!(is_over, "rank {rank} waits for ever: {:#?}", process.schedule);
     }
     (processes.into_iter().map(|process| process.memory).collect(), messages)
 }
@@ -349,7 +368,41 @@ fn overlap(one: Place, other: Place) -> bool {
         && other.first < one.first + one.count
 }
 
-fn finish_round(processes: &mut [Process], rank: usize) {
+/// What stands in a slot in the stead of a block that is too long.
+const ELSEWHERE: u64 = u64::MAX;
+
+/// Whether `rank` cannot show its block for `peer`: any answer will do.
+fn is_too_long(seed: u64, rank: usize, peer: u32) -> bool {
+    seed.rotate_left(rank as u32 * 7 + peer) % 3 == 1
+}
+
+fn hand(processes: &mut [Process], rank: usize, peer: u32, from: Place, channels: &mut [Channel]) {
+    let size = processes.len();
+    assert_ne!(peer as usize, rank, "the own block is copied");
+    let slot = Place { area: Area::Slot(rank as u32), first: peer as usize, count: 1 };
+    let mut data = read(processes, rank, from);
+    if is_too_long(processes[rank].seed, rank, peer) {
+        data = vec![Some(vec![ELSEWHERE])];
+        let sent = (from, processes[rank].clock.clone());
+        channels[rank * size + peer as usize].sends.push_back(sent);
+        processes[rank].late += 1;
+    }
+    write(processes, rank, slot, &data);
+}
+
+fn take(processes: &mut [Process], rank: usize, peer: u32, into: Place, channels: &mut [Channel]) {
+    let size = processes.len();
+    let slot = Place { area: Area::Slot(peer), first: rank, count: 1 };
+    let data = read(processes, rank, slot);
+    if data == [Some(vec![ELSEWHERE])] {
+        channels[peer as usize * size + rank].receives.push_back(into);
+        processes[rank].late += 1;
+    } else {
+        write(processes, rank, into, &data);
+    }
+}
+
+fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]) {
     let schedule = processes[rank].schedule.clone();
     let round = schedule.round(processes[rank].round).expect("the process is in a round");
     let is_foreign = |place: Place| matches!(place.area, Area::InputOf(_) | Area::ResultOf(_));
@@ -360,6 +413,14 @@ fn finish_round(processes: &mut [Process], rank: usize) {
             Local::Expose { area, role } => {
                 let since = processes[rank].clock[rank];
                 processes[rank].exposed.push((role, area, since));
+                continue;
+            }
+            Local::Hand { peer, from } => {
+                hand(processes, rank, peer, from, channels);
+                continue;
+            }
+            Local::Take { peer, into } => {
+                take(processes, rank, peer, into, channels);
                 continue;
             }
         };

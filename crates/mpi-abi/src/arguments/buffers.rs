@@ -163,19 +163,26 @@ impl TypeArgument {
     ///
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
+    #[inline(always)]
     pub fn committed(&self, call: &Call) -> Outcome<UsedDatatype> {
-        if let Some(named) = call.library.predefined.named(self.handle) {
-            let object = Lent::Borrowed(Datatype::named(named));
-            return Ok(Named { handle: self.handle, object });
+        match call.library.predefined.named(self.handle) {
+            Some(named) => {
+                Ok(Named { handle: self.handle, object: Lent::Borrowed(Datatype::named(named)) })
+            }
+            None => self.any_committed(call),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn any_committed(&self, call: &Call) -> Outcome<UsedDatatype> {
         let Named { handle, object } = call.datatype(self.position, self.handle)?;
-        let datatype = Named { handle, object: Lent::Owned(object) };
-        if !datatype.is_committed() {
+        if !object.is_committed() {
             let detail =
                 "is a datatype that is not committed; call MPI_Type_commit before using it";
             return Err(Failure::argument(self.position, ErrorClass::Type, detail));
         }
-        Ok(datatype)
+        Ok(Named { handle, object: Lent::Owned(object) })
     }
 }
 

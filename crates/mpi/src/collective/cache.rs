@@ -32,66 +32,20 @@ type ReduceScatter = ((Operands, Input, bool), Box<[usize]>, Rc<Schedule>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScheduleKey {
     Barrier,
-    Bcast {
-        root: u32,
-        bytes: usize,
-    },
-    Gather {
-        root: u32,
-        block_bytes: usize,
-        input: Input,
-    },
-    /// `all_fit`: no block is too long for the board, as far as this process knows.
-    Gatherv {
-        root: u32,
-        input: Input,
-        all_fit: bool,
-    },
-    Scatter {
-        root: u32,
-        block_bytes: usize,
-        input: Input,
-    },
-    Scatterv {
-        root: u32,
-        input: Input,
-    },
-    Allgather {
-        block_bytes: usize,
-        input: Input,
-    },
-    Allgatherv {
-        total_bytes: usize,
-        input: Input,
-    },
-    Alltoall {
-        block_bytes: usize,
-        input: Input,
-    },
-    Alltoallv {
-        input: Input,
-    },
-    Reduce {
-        root: u32,
-        operands: Operands,
-        input: Input,
-    },
-    Allreduce {
-        operands: Operands,
-        input: Input,
-    },
-    ReduceScatterBlock {
-        operands: Operands,
-        input: Input,
-    },
-    Scan {
-        operands: Operands,
-        input: Input,
-    },
-    Exscan {
-        operands: Operands,
-        input: Input,
-    },
+    Bcast { root: u32, bytes: usize },
+    Gather { root: u32, block_bytes: usize, input: Input },
+    Gatherv { root: u32, input: Input },
+    Scatter { root: u32, block_bytes: usize, input: Input },
+    Scatterv { root: u32, input: Input },
+    Allgather { block_bytes: usize, input: Input },
+    Allgatherv { total_bytes: usize, input: Input },
+    Alltoall { block_bytes: usize, input: Input },
+    Alltoallv { input: Input },
+    Reduce { root: u32, operands: Operands, input: Input },
+    Allreduce { operands: Operands, input: Input },
+    ReduceScatterBlock { operands: Operands, input: Input },
+    Scan { operands: Operands, input: Input },
+    Exscan { operands: Operands, input: Input },
 }
 
 impl CollectiveCache {
@@ -260,9 +214,11 @@ impl ScheduleKey {
 
     /// The schedule on a board, where that is the way to go.
     fn on_board(self, member: Member, rooms: Rooms) -> Option<Schedule> {
-        if let Self::Gatherv { root, input, all_fit } = self {
-            // The sizes of the blocks of others are not known.
-            return board::gatherv(member, root, input, |_| all_fit);
+        match self {
+            Self::Gatherv { root, input } => return board::gatherv(member, root, input),
+            Self::Scatterv { root, input } => return board::scatterv(member, root, input),
+            Self::Alltoallv { input } => return board::alltoallv(member, input),
+            _ => {}
         }
         // More than a kilobyte comes faster as a message, since a slot moves each line from core to
         // core twice; but where processes take turns on their cores, and what one shows is read by
@@ -300,7 +256,7 @@ impl ScheduleKey {
             }
             Self::Scan { operands, input } => board::scan(member, room, operands, input),
             Self::Exscan { operands, input } => board::exscan(member, room, operands, input),
-            // Only the root knows how long the blocks of others are, or only the two of a pair.
+            // These do not depend on room.
             Self::Gatherv { .. } | Self::Scatterv { .. } | Self::Alltoallv { .. } => None,
         }
     }
@@ -313,7 +269,7 @@ impl ScheduleKey {
             Self::Gather { root, block_bytes, input } => {
                 algorithms::gather(member, root, block_bytes, input)
             }
-            Self::Gatherv { root, input, .. } => algorithms::gatherv(member, root, input),
+            Self::Gatherv { root, input } => algorithms::gatherv(member, root, input),
             Self::Scatter { root, block_bytes, input } => {
                 algorithms::scatter(member, root, block_bytes, input)
             }

@@ -1,6 +1,7 @@
 //! The executor: one schedule over the buffers of one call, advanced without ever blocking.
 
 mod exposure;
+mod handing;
 
 use std::rc::Rc;
 
@@ -29,6 +30,8 @@ pub(crate) struct Execution<P> {
     is_blocking: bool,
     /// How many bytes the own slot has.
     written: usize,
+    /// Blocks that were too long to be handed over, and are not sent yet.
+    unsent: Vec<(u32, Place)>,
     /// The own buffers that others use.
     exposed: Vec<RegionToken>,
     /// The round that is underway.
@@ -91,6 +94,7 @@ impl<P: Copy> Execution<P> {
             turn: None,
             is_blocking: true,
             written: 0,
+            unsent: Vec::new(),
             exposed: Vec::new(),
             round: 0,
             is_posted: false,
@@ -113,6 +117,8 @@ impl<P: Copy> Execution<P> {
         self.round = 0;
         self.is_posted = false;
         self.written = 0;
+        self.completed = 0;
+        self.pending.clear();
         self.repack(End::BeforeFirstRound);
         if self.task.schedule.uses_board() {
             let series =
@@ -132,17 +138,20 @@ impl<P: Copy> Execution<P> {
             if !self.is_posted && !self.post(channel, round) {
                 return false;
             }
-            if !self.pending.is_empty() && !self.look_at_messages(channel) {
+            if self.task.schedule.has_messages() && !self.look_at_messages(channel) {
                 return false;
             }
             if let Some(turn) = self.turn
-                && !self.look_at_board(board_of(channel), turn, round)
+                && !self.look_at_board(channel, turn, round)
             {
                 return false;
             }
             self.take_local_steps(channel, round);
             self.round += 1;
             self.is_posted = false;
+        }
+        if self.task.schedule.hands() && !self.look_at_messages(channel) {
+            return false;
         }
         self.conceal(channel);
         if let Some(turn) = self.turn.take() {
@@ -156,7 +165,7 @@ impl<P: Copy> Execution<P> {
 
     /// Whether it cannot be over without progress of messages.
     pub(crate) fn has_messages(&self) -> bool {
-        self.task.schedule.has_messages()
+        self.task.schedule.has_messages() || !self.pending.is_empty()
     }
 
     fn repack(&self, end: End) {
@@ -258,10 +267,21 @@ impl<P: Copy> Execution<P> {
 
     /// Raises what this round raises, and looks whether the members that it waits for have raised.
     #[inline]
-    fn look_at_board(&mut self, board: &Board, turn: Turn, round: Round<'_>) -> bool {
+    fn look_at_board<C: Channel<Pending = P>>(
+        &mut self,
+        channel: &C,
+        turn: Turn,
+        round: Round<'_>,
+    ) -> bool {
+        let board = board_of(channel);
         for transfer in &round.transfers[self.seen..] {
             match transfer {
-                Transfer::Raise { stage } => board.raise(turn, *stage, self.written),
+                Transfer::Raise { stage } => {
+                    board.raise(turn, *stage, self.written);
+                    if !self.unsent.is_empty() {
+                        self.send_late(channel);
+                    }
+                }
                 Transfer::Await { peer, stage, count } => {
                     let Some(length) = board.raised(turn, *peer, *stage) else { return false };
                     let expected = count.zip(self.task.memories.block_bytes());
@@ -301,6 +321,11 @@ impl<P: Copy> Execution<P> {
                     self.expose(channel, turn, *area, *role);
                     Ok(())
                 }
+                Local::Hand { peer, from } => {
+                    self.hand(channel, *peer, *from);
+                    Ok(())
+                }
+                Local::Take { peer, into } => self.take(channel, *peer, *into),
                 Local::Reduce { from, into, first } => {
                     match (self.turn, from.area) {
                         (Some(turn), Area::Slot(member)) => {
@@ -318,11 +343,21 @@ impl<P: Copy> Execution<P> {
     }
 
     fn reduce(&self, from: Place, into: Place, first: Operand) {
-        let count = from.count;
-        let (from, into) = (self.task.memories.part(from), self.task.memories.part(into));
-        match first {
-            Operand::From => self.combination().combine(&from, &into, count),
-            Operand::Into => self.combination().combine_reversed(&from, &into, count),
+        let memories = &self.task.memories;
+        match (first, self.combination()) {
+            (_, Combination::Predefined(kernel)) => {
+                let (from, into) = (memories.range(from), memories.range(into));
+                let length = from.length.min(into.length);
+                let (from, into) = ((from.buffer, from.offset), (into.buffer, into.offset));
+                kernel.combine_range(from, into, length);
+            }
+            (first, combination) => {
+                let (count, from, into) = (from.count, memories.part(from), memories.part(into));
+                match first {
+                    Operand::From => combination.combine(&from, &into, count),
+                    Operand::Into => combination.combine_reversed(&from, &into, count),
+                }
+            }
         }
     }
 

@@ -3,9 +3,8 @@
 use std::rc::Rc;
 
 use base::Result;
-use collectives::{Input, Member, Schedule, board};
+use collectives::{Input, Member, Schedule};
 use datatype::Lent;
-use driver_shm::SMALL_SLOT_BYTES;
 use memory::Buffer;
 
 use super::Collective;
@@ -132,26 +131,10 @@ pub fn gatherv(
         return inter::gather(communicator, remote, root, send, receive.map(Blocks::Each));
     }
     let root = root.inside(communicator)?;
-    // On the board blocks that are not too long are shown.
-    let fits = |buffer: &Buffer| buffer.len() <= SMALL_SLOT_BYTES;
-    let others = receive.iter().flatten().enumerate().filter(|(rank, _)| *rank != root as usize);
-    let all_fit = match receive.is_some() {
-        true => others.map(|(_, buffer)| buffer).all(fits),
-        false => send.as_ref().is_none_or(fits),
-    };
-    let input = input_of(&send);
-    let schedule = match (&receive, communicator.board_place().rooms(), all_fit) {
-        (Some(blocks), Some(_), false) => {
-            let fits = |rank: u32| fits(&blocks[rank as usize]);
-            board::gatherv(member(communicator), root, input, fits).map(Rc::new)
-        }
-        _ => None,
-    };
-    let key = ScheduleKey::Gatherv { root, input, all_fit };
-    let schedule = schedule.unwrap_or_else(|| self::schedule(communicator, key));
+    let key = ScheduleKey::Gatherv { root, input: input_of(&send) };
     let send = send.map_or(Blocks::Absent, Blocks::single);
     let receive = receive.map_or(Blocks::Absent, Blocks::Each);
-    Ok(prepared(communicator, schedule, Memories::apart(send, receive, Blocks::Absent)))
+    Ok(prepare(communicator, key, Memories::apart(send, receive, Blocks::Absent)))
 }
 
 /// `MPI_Scatter` (section 6.6). `send` is none on all but the root; `receive` is none at a root
@@ -285,15 +268,16 @@ pub fn alltoallv(
             Blocks::Each(receive),
         );
     }
-    let key = ScheduleKey::Alltoallv { input: input_of(&send) };
-    let scratch_blocks = schedule(communicator, key).scratch_blocks();
+    let schedule = schedule(communicator, ScheduleKey::Alltoallv { input: input_of(&send) });
+    let scratch_blocks = schedule.scratch_blocks();
     let scratch = match scratch_blocks {
         0 => Blocks::Absent,
         // Scratch block `i` takes what comes into block `i` of the receive buffer.
         _ => packed_like(communicator, &receive[..scratch_blocks]),
     };
     let send = send.map_or(Blocks::Absent, Blocks::Each);
-    Ok(prepare(communicator, key, Memories::apart(send, Blocks::Each(receive), scratch)))
+    let memories = Memories::apart(send, Blocks::Each(receive), scratch);
+    Ok(prepared(communicator, schedule, memories))
 }
 
 /// An allgather in place over packed blocks, for purposes of our own.
@@ -347,6 +331,7 @@ pub(super) fn prepare(
     prepared(communicator, schedule(communicator, key), memories)
 }
 
+#[inline(always)]
 fn prepared(
     communicator: &Rc<Communicator>,
     schedule: Rc<Schedule>,

@@ -46,6 +46,7 @@ impl Reduction {
 ///
 /// # Errors
 /// `Root` if there is no such rank.
+#[inline(always)]
 pub fn reduce(
     communicator: &Rc<Communicator>,
     root: Root,
@@ -64,6 +65,7 @@ pub fn reduce(
 ///
 /// # Errors
 /// As for [`reduce`].
+#[inline(always)]
 pub fn allreduce(
     communicator: &Rc<Communicator>,
     count: usize,
@@ -80,6 +82,7 @@ pub fn allreduce(
 ///
 /// # Errors
 /// As for [`reduce`].
+#[inline(always)]
 pub fn reduce_scatter_block(
     communicator: &Rc<Communicator>,
     count: usize,
@@ -121,6 +124,7 @@ pub fn reduce_scatter(
 ///
 /// # Errors
 /// `Comm` on an intercommunicator.
+#[inline(always)]
 pub fn scan(
     communicator: &Rc<Communicator>,
     count: usize,
@@ -135,6 +139,7 @@ pub fn scan(
 ///
 /// # Errors
 /// As for [`scan`].
+#[inline(always)]
 pub fn exscan(
     communicator: &Rc<Communicator>,
     count: usize,
@@ -145,6 +150,7 @@ pub fn exscan(
     prepare(communicator, ScheduleKey::Exscan { operands, input }, reduction)
 }
 
+#[inline(always)]
 fn prepare(
     communicator: &Rc<Communicator>,
     key: ScheduleKey,
@@ -154,7 +160,7 @@ fn prepare(
     execute(communicator, schedule, reduction)
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn execute(
     communicator: &Rc<Communicator>,
     schedule: Rc<Schedule>,

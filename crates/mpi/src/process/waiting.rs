@@ -118,9 +118,9 @@ impl Process {
 
     /// Looks a few times whether something in shared memory is done, without progress of messages.
     #[inline]
-    pub(crate) fn comes_soon(&self, mut done: impl FnMut() -> bool) -> bool {
+    pub(crate) fn look_a_while(&self, mut done: impl FnMut() -> bool) {
         let looks = if self.started().crowded { 0 } else { LOOKS_AT_MEMORY };
-        (0..looks).any(|_| done())
+        let _found = (0..looks).any(|_| done());
     }
 
     /// Makes progress until `done`, which others bring about without ringing the doorbell: so the

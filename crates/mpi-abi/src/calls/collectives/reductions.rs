@@ -22,7 +22,7 @@ const RECEIVE_POSITION: usize = 2;
 const OPERATION_POSITION: usize = 5;
 
 /// Data of a reduction: `count` elements at an address.
-#[inline]
+#[inline(always)]
 fn elements(
     call: &Call,
     position: usize,
@@ -35,13 +35,24 @@ fn elements(
     if let Some(buffer) = unsafe { plain_buffer_at(call, address, count, handle) } {
         return Ok(buffer);
     }
+    any_elements(position, address, count, datatype)
+}
+
+#[cold]
+#[inline(never)]
+fn any_elements(
+    position: usize,
+    address: *mut c_void,
+    count: usize,
+    datatype: &UsedDatatype,
+) -> Outcome<Buffer> {
     check_address(position, address, 0, count, datatype)?;
     // SAFETY: the program vouches for its memory during the call.
     unsafe { buffer_at(address, count, datatype) }
 }
 
 /// Operands and result of a reduction in which every process gets `received` elements of `sent`.
-#[inline]
+#[inline(always)]
 fn reduction(
     call: &Call,
     sendbuf: *const c_void,
@@ -65,7 +76,7 @@ fn reduction(
 }
 
 /// The operation for a datatype.
-#[inline]
+#[inline(always)]
 fn checked(op: &KnownOperation, datatype: &UsedDatatype) -> Outcome<Combination> {
     match op.on(datatype) {
         Ok(combination) => Ok(combination),

@@ -1,0 +1,89 @@
+//! Blocks whose sizes only some members know: they are handed over in slots, where they fit, and as
+//! messages otherwise.
+//!
+//! A slot begins with a table: for each member the length of the block that is for it, or that it
+//! comes as a message. The blocks follow in the order of members. What stands in the table of a
+//! stranger is checked where it is used.
+
+use base::Result;
+use collectives::Place;
+use driver_shm::Turn;
+
+use super::super::blocks::Range;
+use super::super::channel::Channel;
+use super::{Execution, board_of, truncated};
+
+/// An entry of the table: a length in bytes.
+const ENTRY: usize = size_of::<u32>();
+
+/// The entry of a block that comes as a message.
+const ELSEWHERE: u32 = u32::MAX;
+
+/// Longer blocks come faster as messages, since a slot moves each line from core to core twice.
+const HANDED_BYTES_MAX: usize = 4 << 10;
+
+impl<P: Copy> Execution<P> {
+    /// Shows a block to a member in the own slot, or keeps in mind that it must be sent.
+    pub(super) fn hand<C: Channel<Pending = P>>(&mut self, channel: &C, peer: u32, from: Place) {
+        let (board, turn) = (board_of(channel), self.turn());
+        if self.written == 0 {
+            self.written = board.members() * ENTRY;
+            board.write(turn, 0, self.written, |table| table.fill(0));
+        }
+        let Range { buffer, offset, length } = self.task.memories.range(from);
+        let room = board.slot_bytes(turn) - self.written;
+        let fits = length <= HANDED_BYTES_MAX.min(room);
+        let entry = if fits { length as u32 } else { ELSEWHERE };
+        board.write(turn, peer as usize * ENTRY, ENTRY, |slot| {
+            slot.copy_from_slice(&entry.to_le_bytes());
+        });
+        if fits {
+            board.write(turn, self.written, length, |slot| buffer.read(offset, slot));
+            self.written += length;
+        } else {
+            self.unsent.push((peer, from));
+        }
+    }
+
+    /// Sends what was too long to be shown.
+    #[cold]
+    pub(super) fn send_late<C: Channel<Pending = P>>(&mut self, channel: &C) {
+        for (peer, from) in std::mem::take(&mut self.unsent) {
+            let buffer = self.task.memories.part(from);
+            self.pending.extend(channel.send(peer, self.tag, buffer));
+        }
+    }
+
+    /// Takes a block out of the slot of a member, or begins to receive it. Of one that is too long
+    /// only that is copied for which there is room, as of a message.
+    pub(super) fn take<C: Channel<Pending = P>>(
+        &mut self,
+        channel: &C,
+        peer: u32,
+        into: Place,
+    ) -> Result<()> {
+        let (board, turn) = (board_of(channel), self.turn());
+        let (before, entry) = board.read(turn, peer, 0, board.members() * ENTRY, |table| {
+            let (entries, _) = table.as_chunks();
+            let mut entries = entries.iter().map(|entry| u32::from_le_bytes(*entry));
+            let before = entries.by_ref().take(board.own() as usize);
+            let before: usize =
+                before.filter(|one| *one != ELSEWHERE).map(|one| one as usize).sum();
+            (before, entries.next().expect("the table has all members"))
+        });
+        if entry == ELSEWHERE {
+            let buffer = self.task.memories.part(into);
+            self.pending.push(channel.receive(peer, self.tag, buffer));
+            return Ok(());
+        }
+        let at = (board.members() * ENTRY + before).min(board.slot_bytes(turn));
+        let there = (entry as usize).min(board.slot_bytes(turn) - at);
+        let Range { buffer, offset, length } = self.task.memories.range(into);
+        board.read(turn, peer, at, length.min(there), |slot| buffer.write(offset, slot));
+        if there > length { Err(truncated(there, length)) } else { Ok(()) }
+    }
+
+    fn turn(&self) -> Turn {
+        self.turn.expect("blocks are handed over on the board")
+    }
+}
