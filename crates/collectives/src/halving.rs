@@ -173,12 +173,19 @@ impl Estimate<'_> {
 
     /// Pairs exchange halves, quarters, … of `bytes` bytes and combine them.
     pub fn halve(&mut self, member: Member, bytes: usize) {
-        let near = u64::from(member.situation.layout.largest());
         self.each_bit(member, |one, distance| {
-            let part = bytes / (2 * distance as usize);
-            one.exchange_at(member, distance, part);
-            one.reduce(near, part);
+            one.halve_at(member, distance, bytes / (2 * distance as usize));
         });
+    }
+
+    /// Pairs at one distance exchange `part` bytes and combine them.
+    pub fn halve_at(&mut self, member: Member, distance: u32, part: usize) {
+        let near = u64::from(member.situation.layout.largest());
+        self.exchange_at(member, distance, part);
+        self.reduce(near, part);
+        // Results of the step before are written and read again, which shares of operands are not:
+        // measured, so much more than the model knows.
+        self.copy(near, part / 4);
     }
 
     /// The results of [`Estimate::halve`] come together at one process.

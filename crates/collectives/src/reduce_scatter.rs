@@ -41,8 +41,9 @@ pub const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("hierarchical", Algorithm::Hierarchical),
 ];
 
-/// Scratch memory for the operands of a share is at most so many bytes where there is another way.
-const SHARES_BYTES_MAX: usize = 4 << 20;
+/// Scratch memory is at most so many bytes where there is another way: what is larger is not kept,
+/// and costs more than what it is good for.
+const SCRATCH_BYTES_MAX: usize = 4 << 20;
 
 /// Takes the algorithm; `operands` counts the elements of all processes together.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
@@ -61,7 +62,8 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
         Algorithm::Pairwise | Algorithm::Ring | Algorithm::Halving if !operands.commutative => {
             return None;
         }
-        Algorithm::Shares if operands.commutative && bytes > SHARES_BYTES_MAX => return None,
+        Algorithm::Shares if operands.commutative && bytes > SCRATCH_BYTES_MAX => return None,
+        Algorithm::Halving if halving_scratch(member, bytes) > SCRATCH_BYTES_MAX => return None,
         Algorithm::ThroughFirst(shape) => {
             estimate.up(member, shape, bytes, Some(operands));
             estimate.down(member, Shape::Star, share);
@@ -78,9 +80,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
         Algorithm::Halving => {
             estimate.join_power_of_two(member, bytes);
             estimate.each_bit(member, |one, distance| {
-                let part = share.saturating_mul(distance as usize);
-                one.exchange_at(member, distance, part);
-                one.reduce(near, part);
+                one.halve_at(member, distance, share.saturating_mul(distance as usize));
             });
             estimate.leave_power_of_two(member, share);
         }
@@ -97,6 +97,13 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
         }
     }
     Some(estimate.cost())
+}
+
+/// What [`Algorithm::Halving`] keeps in scratch memory: what arrives in two steps, the first of which
+/// is that of a neighbour's operands where the size is no power of two.
+fn halving_scratch(member: Member, bytes: usize) -> usize {
+    let first = if member.size.is_power_of_two() { bytes / 2 } else { bytes };
+    first.saturating_add(first / 2)
 }
 
 /// `MPI_Reduce_scatter_block` (section 6.10.1): `operands.count` elements for each process.
