@@ -3,7 +3,8 @@
 //!
 //! Whoever contributes writes into its slot once and raises; whoever needs it waits for that flag and
 //! reads. No process waits for more than one turn on a core of each of the others, and no message is
-//! sent (the *flat* algorithms). What does not fit in a slot does not go over the board.
+//! sent (the *flat* algorithms). Of larger reductions each process combines one share and shows the
+//! result in its turn. What does not fit in a slot does not go over the board.
 //!
 //! The operations that move data name bytes ([`Schedule::counts_bytes`]), those that combine name
 //! elements, and those whose blocks have sizes of their own name whole blocks, each at the beginning
@@ -12,13 +13,14 @@
 mod combining;
 mod moving;
 
+pub(crate) use combining::goes_by_shares;
 pub use combining::{allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan};
 pub use moving::{
     allgather, allgatherv, alltoall, alltoallv, barrier, bcast, gather, gatherv, scatter, scatterv,
 };
 
 use crate::member::Member;
-use crate::schedule::{Area, Place, Schedule};
+use crate::schedule::{Area, Place, Schedule, Slots};
 
 /// What the members of a communicator know of their board; the same for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,21 +31,25 @@ pub struct Room {
     pub regions: bool,
 }
 
-/// The slots of a board: small ones for operations in which each member shows little, and large ones.
+/// The slots of a board, by [`Slots`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rooms {
     /// There are many of these.
     pub small: Room,
+    /// As many that they do not all stay in the caches.
+    pub middle: Room,
     /// And a few of these.
     pub large: Room,
 }
 
 impl Rooms {
-    /// What `of` makes for the smallest slots that are large enough: small ones, or any. All members
-    /// come to the same slots, as all know the same sizes.
-    pub fn fit(self, any: bool, of: impl Fn(Room) -> Option<Schedule>) -> Option<Schedule> {
-        let small = of(self.small).map(Schedule::for_small_slots);
-        small.or_else(|| any.then(|| of(self.large)).flatten())
+    /// What `of` makes for the smallest slots that are large enough. All members come to the same
+    /// slots, as all know the same sizes.
+    pub fn fit(self, of: impl Fn(Room) -> Option<Schedule>) -> Option<Schedule> {
+        let Self { small, middle, large } = self;
+        let mut rooms =
+            [(small, Slots::Small), (middle, Slots::Middle), (large, Slots::Large)].into_iter();
+        rooms.find_map(|(room, slots)| Some(of(room)?.for_slots(slots)))
     }
 }
 

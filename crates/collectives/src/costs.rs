@@ -18,8 +18,12 @@ pub struct Costs {
     /// A turn on a core where processes outnumber cores: from one process to the next, in
     /// nanoseconds.
     pub turn_ns: u64,
-    /// Copying memory, in picoseconds per byte.
+    /// Copying memory through packets, in picoseconds per byte.
     pub copy_ps: u64,
+    /// Beginning to read a slot of a board that is not a small one, in nanoseconds.
+    pub slot_ns: u64,
+    /// Copying into a slot of a board, or out of it, in picoseconds per byte.
+    pub slot_ps: u64,
     /// A single copy out of another process's memory, besides its bytes: asking the kernel, and
     /// the messages that announce it and tell its end; in nanoseconds.
     pub fetch_ns: u64,
@@ -39,7 +43,7 @@ pub struct Costs {
 }
 
 /// How many times there are in [`Costs`].
-const COUNT: usize = 12;
+const COUNT: usize = 14;
 
 /// Below this each time must be: a second, or a thousand seconds for a gigabyte.
 const PLAUSIBLE_MAX: u64 = 1_000_000_000;
@@ -53,6 +57,8 @@ impl Default for Costs {
             flag_ns: 60,
             turn_ns: 700,
             copy_ps: 100,
+            slot_ns: 400,
+            slot_ps: 42,
             fetch_ns: 1800,
             fetch_ps: 76,
             pipe_ps: 38,
@@ -73,6 +79,8 @@ impl Costs {
             self.flag_ns,
             self.turn_ns,
             self.copy_ps,
+            self.slot_ns,
+            self.slot_ps,
             self.fetch_ns,
             self.fetch_ps,
             self.pipe_ps,
@@ -91,6 +99,8 @@ impl Costs {
             flag_ns,
             turn_ns,
             copy_ps,
+            slot_ns,
+            slot_ps,
             fetch_ns,
             fetch_ps,
             pipe_ps,
@@ -105,6 +115,8 @@ impl Costs {
             flag_ns,
             turn_ns,
             copy_ps,
+            slot_ns,
+            slot_ps,
             fetch_ns,
             fetch_ps,
             pipe_ps,

@@ -153,6 +153,17 @@ impl<'a> Estimate<'a> {
         self.work(active, bytes, self.situation.costs.copy_ps);
     }
 
+    /// `active` processes of one machine copy `bytes` bytes each into slots of a board, or out of them.
+    pub fn slot(&mut self, active: u64, bytes: usize) {
+        self.work(active, bytes, self.situation.costs.slot_ps);
+    }
+
+    /// `active` processes of one machine begin to read `slots` slots each.
+    pub fn find_slots(&mut self, active: u64, slots: u64) {
+        let begin = nanoseconds(self.situation.costs.slot_ns);
+        self.add(times(slots.saturating_mul(active), begin) / self.cores_in_use(active));
+    }
+
     /// `active` processes of one machine copy `bytes` bytes each out of others' memory, or into it, by
     /// so many calls.
     pub fn fetch(&mut self, active: u64, bytes: usize, calls: u64) {
@@ -176,8 +187,15 @@ impl<'a> Estimate<'a> {
     /// `active` processes of one machine combine two operands of `bytes` bytes each. What a core's
     /// own caches do not hold takes twice as long.
     pub fn reduce(&mut self, active: u64, bytes: usize) {
-        let factor = if bytes > CACHED_BYTES_MAX { 2 } else { 1 };
-        self.work(active, bytes, self.situation.costs.reduce_ps.saturating_mul(factor));
+        self.reduce_streaming(active, bytes);
+        if bytes > CACHED_BYTES_MAX {
+            self.reduce_streaming(active, bytes);
+        }
+    }
+
+    /// The same, of operands that come from elsewhere anyway.
+    pub fn reduce_streaming(&mut self, active: u64, bytes: usize) {
+        self.work(active, bytes, self.situation.costs.reduce_ps);
     }
 
     fn work(&mut self, active: u64, bytes: usize, picoseconds: u64) {

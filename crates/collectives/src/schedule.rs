@@ -26,7 +26,19 @@ pub struct Schedule {
     has_messages: bool,
     hands: bool,
     counts_bytes: bool,
-    is_small: bool,
+    slots: Slots,
+}
+
+/// How large the slots of an operation on the board are; of smaller ones there are more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Slots {
+    /// For what takes hardly longer than a flag.
+    #[default]
+    Small,
+    /// For what stays in the caches.
+    Middle,
+    /// For more.
+    Large,
 }
 
 /// One round of a schedule, borrowed from it.
@@ -253,14 +265,14 @@ impl Schedule {
         self.counts_bytes
     }
 
-    /// Whether it was made for the small slots of the board.
+    /// Which slots of the board it was made for.
     #[inline]
-    pub fn is_small(&self) -> bool {
-        self.is_small
+    pub fn slots(&self) -> Slots {
+        self.slots
     }
 
-    pub(crate) fn for_small_slots(self) -> Self {
-        Self { is_small: true, ..self }
+    pub(crate) fn for_slots(self, slots: Slots) -> Self {
+        Self { slots, ..self }
     }
 
     /// A schedule that counts bytes.

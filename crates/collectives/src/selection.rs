@@ -83,9 +83,11 @@ impl Operation {
     /// members share ([`BOARD`]) or expose to each other ([`DIRECT`]).
     pub fn algorithms(self) -> Vec<&'static str> {
         fn names<A>(table: &[(&'static str, A)]) -> Vec<&'static str> {
-            table.iter().map(|(name, _)| *name).chain([BOARD, DIRECT]).collect()
+            table.iter().map(|(name, _)| *name).collect()
         }
-        match self {
+        // A barrier has nothing to copy, and how long blocks of different sizes are is not known.
+        let is_direct = !matches!(self, Self::Barrier | Self::Allgatherv);
+        let messages = match self {
             Self::Barrier => names(barrier::ALGORITHMS),
             Self::Bcast => names(bcast::ALGORITHMS),
             Self::Gather | Self::Scatter => names(gather::ALGORITHMS),
@@ -94,12 +96,8 @@ impl Operation {
             Self::Reduce => names(reduce::ALGORITHMS),
             Self::Allreduce => names(allreduce::ALGORITHMS),
             Self::ReduceScatter => names(reduce_scatter::ALGORITHMS),
-        }
-    }
-
-    /// Whether all processes need all that each of those contributes who do.
-    pub fn all_read_all(self) -> bool {
-        matches!(self, Self::Bcast | Self::Allgather | Self::Allgatherv)
+        };
+        messages.into_iter().chain([BOARD]).chain(is_direct.then_some(DIRECT)).collect()
     }
 
     /// The algorithms that this operation can be carried out by, with their predicted times; the

@@ -1,27 +1,27 @@
 //! What operations on the board cost, and those that copy once.
 
-use crate::board::{Room, Rooms};
+use crate::board::{Room, Rooms, goes_by_shares};
 use crate::estimate::{Cost, Estimate};
+use crate::fold::Operands;
 use crate::member::Member;
 use crate::selection::Operation;
 
-/// Who moves how much, of `n` processes that contribute or get `b` bytes each.
+/// Who moves how much over the board: of so many processes each so many bytes.
+#[derive(Default)]
 struct Movement {
-    /// Bytes that each of so many processes puts into its slot.
+    /// Into its slot.
     put: (u64, usize),
-    /// Bytes that each of so many processes takes out of others' slots or buffers, by so many copies.
+    /// Out of the slots of others.
     take: (u64, usize),
-    copies: u64,
-    /// Bytes that each process combines.
-    combine: usize,
-    /// How often all wait for flags.
-    waits: u64,
+    /// What it combines, out of the slots of others.
+    combine: (u64, usize),
     /// Whether only the root waits.
     to_root: bool,
+    /// The share of a reduction that each puts into its slot again, when all operands are there.
+    share: usize,
+    /// The most bytes that a slot must hold.
+    room: usize,
 }
-
-/// Up to this many bytes all processes that want the result of a reduction combine all operands.
-const FLAT_BYTES_MAX: usize = 4096;
 
 /// The predicted time on the board, with two copies; none if it is too large for that.
 pub(crate) fn on_board(
@@ -30,23 +30,89 @@ pub(crate) fn on_board(
     rooms: Rooms,
     bytes: usize,
 ) -> Option<Cost> {
-    let movement = movement(operation, member, bytes, false)?;
-    let fits = movement.put.1 <= rooms.small.slot_bytes
-        || operation.all_read_all()
-            && member.situation.crowded
-            && movement.put.1 <= rooms.large.slot_bytes;
-    if !fits || member.size < 2 {
+    let movement = movement(operation, member, bytes);
+    if movement.room > rooms.large.slot_bytes || member.size < 2 {
         return None;
     }
+    let Movement { put, take, combine, share, .. } = movement;
+    let size = u64::from(member.size);
     let mut estimate = Estimate::new(member.situation);
-    estimate.copy(movement.put.0, movement.put.1);
-    estimate.copy(movement.take.0, movement.take.1);
-    estimate.reduce(u64::from(member.size), movement.combine);
-    estimate.repeat(movement.waits, |one| match movement.to_root {
+    if operation == Operation::Alltoall {
+        estimate.copy(size, bytes);
+    }
+    estimate.slot(put.0, put.1);
+    estimate.reduce_streaming(combine.0, combine.1);
+    estimate.slot(size, share);
+    estimate.slot(take.0, take.1);
+    let is_small = movement.room <= rooms.small.slot_bytes;
+    if !is_small {
+        let readers = take.0.max(combine.0).max(1);
+        let slots = if put.0 == 1 { 1 } else { size - 1 };
+        estimate.find_slots(readers, slots);
+    }
+    estimate.repeat(if share > 0 { 2 } else { 1 }, |one| match movement.to_root && is_small {
         true => one.flag_to_root(),
         false => one.flag(),
     });
     Some(estimate.cost())
+}
+
+fn movement(operation: Operation, member: Member, bytes: usize) -> Movement {
+    let (size, others) = (u64::from(member.size), u64::from(member.size - 1));
+    let times = |count: u64| bytes.saturating_mul(count as usize);
+    let operands = Operands { count: bytes, element_bytes: 1, commutative: true };
+    let one = Movement { room: bytes, ..Movement::default() };
+    match operation {
+        Operation::Barrier => one,
+        Operation::Bcast => Movement { put: (1, bytes), take: (others, bytes), ..one },
+        Operation::Scatter => {
+            let all = times(size);
+            Movement { put: (1, all), take: (others, bytes), room: all, ..one }
+        }
+        Operation::Gather => {
+            Movement { put: (others, bytes), take: (1, times(others)), to_root: true, ..one }
+        }
+        Operation::Allgather => Movement { put: (size, bytes), take: (size, times(others)), ..one },
+        // How long the single blocks are is not known to all.
+        Operation::Allgatherv => {
+            Movement { put: (size, bytes), take: (size, times(others)), room: times(size), ..one }
+        }
+        Operation::Alltoall => {
+            let all = times(size);
+            Movement { put: (size, all), take: (size, times(others)), room: all, ..one }
+        }
+        Operation::ReduceScatter => {
+            let all = times(size);
+            Movement { put: (size, all), combine: (size, times(others)), room: all, ..one }
+        }
+        Operation::Reduce | Operation::Allreduce => {
+            let is_rooted = operation == Operation::Reduce;
+            let takers = if is_rooted { 1 } else { size };
+            if !goes_by_shares(member, operands, is_rooted) {
+                let putters = if is_rooted { others } else { size };
+                let (put, combine) = ((putters, bytes), (takers, times(others)));
+                return Movement { put, combine, to_root: is_rooted, ..one };
+            }
+            let share = bytes.div_ceil(member.size as usize);
+            let rest = share.saturating_mul(others as usize);
+            Movement {
+                put: (size, rest),
+                take: (takers, rest),
+                combine: (size, rest),
+                share,
+                room: bytes.saturating_add(share),
+                ..one
+            }
+        }
+    }
+}
+
+/// Who copies how much out of the buffers of others, or into them: of so many processes each so many
+/// bytes, by so many copies, and what it combines.
+struct Transport {
+    moved: (u64, usize),
+    copies: u64,
+    combine: usize,
 }
 
 /// The predicted time with single copies; none if the members cannot use each other's memory.
@@ -59,68 +125,44 @@ pub(crate) fn directly(
     if !room.regions || member.size < 2 || bytes == 0 {
         return None;
     }
-    let movement = movement(operation, member, bytes, true)?;
+    let Transport { moved, copies, combine } = transport(operation, member, bytes)?;
+    let size = u64::from(member.size);
     let mut estimate = Estimate::new(member.situation);
     // Its own block each process copies by itself.
     if operation == Operation::Alltoall {
-        estimate.copy(u64::from(member.size), bytes);
+        estimate.copy(size, bytes);
     }
-    estimate.fetch(movement.take.0, movement.take.1, movement.copies);
-    estimate.reduce(u64::from(member.size), movement.combine);
+    estimate.fetch(moved.0, moved.1, copies);
+    estimate.reduce(size, combine);
     estimate.repeat(2, Estimate::flag);
     Some(estimate.cost())
 }
 
-fn movement(
-    operation: Operation,
-    member: Member,
-    bytes: usize,
-    is_direct: bool,
-) -> Option<Movement> {
+fn transport(operation: Operation, member: Member, bytes: usize) -> Option<Transport> {
     let (size, others) = (u64::from(member.size), u64::from(member.size - 1));
     let times = |count: u64| bytes.saturating_mul(count as usize);
-    let of =
-        |put, take, copies| Movement { put, take, copies, combine: 0, waits: 1, to_root: false };
     let share = bytes.div_ceil(member.size as usize);
-    // Shares are combined in pieces, each of which is read from all and written to some.
-    let pieces = share.div_ceil(crate::direct::PIECE_BYTES) as u64;
+    // What is combined is read in pieces of each, and written in pieces to some.
+    let pieces = |bytes: usize| bytes.div_ceil(crate::direct::PIECE_BYTES) as u64;
     Some(match operation {
-        Operation::Barrier if is_direct => return None,
-        Operation::Barrier => of((0, 0), (0, 0), 0),
-        Operation::Bcast => of((1, bytes), (others, bytes), 1),
-        Operation::Gather if is_direct => of((0, 0), (others, bytes), 1),
-        Operation::Gather => {
-            Movement { to_root: true, ..of((others, bytes), (1, times(others)), 1) }
+        Operation::Barrier | Operation::Allgatherv => return None,
+        Operation::Bcast | Operation::Gather | Operation::Scatter => {
+            Transport { moved: (others, bytes), copies: 1, combine: 0 }
         }
-        Operation::Scatter => of((1, times(size)), (others, bytes), 1),
-        Operation::Allgather | Operation::Allgatherv => {
-            of((size, bytes), (size, times(others)), others)
+        Operation::Allgather | Operation::Alltoall => {
+            Transport { moved: (size, times(others)), copies: others, combine: 0 }
         }
-        Operation::Alltoall => of((size, times(size)), (size, times(others)), others),
-        Operation::ReduceScatter => Movement {
+        Operation::ReduceScatter => Transport {
+            moved: (size, times(others)),
+            copies: pieces(bytes).saturating_mul(others),
             combine: times(others),
-            ..of(
-                (size, times(size)),
-                (size, times(others)),
-                pieces.saturating_mul(size).saturating_mul(others),
-            )
         },
-        Operation::Reduce | Operation::Allreduce if !is_direct && bytes <= FLAT_BYTES_MAX => {
-            let to_root = operation == Operation::Reduce;
-            let readers = if to_root { 1 } else { size };
-            Movement { combine: times(others), to_root, ..of((size, bytes), (readers, 0), 0) }
-        }
-        // What is read of others, and what is written to them.
         Operation::Reduce | Operation::Allreduce => {
             let targets = if operation == Operation::Reduce { 1 } else { others };
-            let moved = share.saturating_mul((others + targets) as usize);
-            let combine = share.saturating_mul(others as usize);
-            let taken = if is_direct { moved } else { share.saturating_mul(targets as usize) };
-            let copies = pieces.saturating_mul(others + targets);
-            Movement {
-                combine,
-                waits: 2,
-                ..of((size, bytes.saturating_add(share)), (size, taken), copies)
+            Transport {
+                moved: (size, share.saturating_mul((others + targets) as usize)),
+                copies: pieces(share).saturating_mul(others + targets),
+                combine: share.saturating_mul(others as usize),
             }
         }
     })

@@ -1,7 +1,7 @@
 //! The board: memory that the members of a communicator share, in which each of them has slots.
 //!
-//! Operations are numbered in series, one for each order in which a program calls them, for small
-//! ones and for large ones. In each series they count from 0, equally on all members, and operation
+//! Operations are numbered in series, one for each order in which a program calls them and each size
+//! of slots. In each series they count from 0, equally on all members, and operation
 //! `s` uses slot `s` modulo the number of slots that each member has in the series. A slot begins
 //! with two words which only its owner writes:
 //!
@@ -20,6 +20,12 @@
 //! to complete that all others have begun. Where all wait for all in every operation nobody has to
 //! look: what stands beside the flags tells it.
 //!
+//! # How much is written
+//! Bytes that the reader still has in its own cache must be taken from it before they are written
+//! again. Where both cores share a cache, as many slots as there are make that seldom. Where they do
+//! not, it takes ten times as long as to write past the caches. Which of both it is changes while a
+//! program runs, and so a member finds out: it times how it writes.
+//!
 //! # Sleeping
 //! Who stores a flag, or its completion, then rings the bells of all others, as the sender of a packet
 //! does: a look at the word that tells whether the owner sleeps. Who wants to sleep arms its bell,
@@ -32,6 +38,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use std::time::{Duration, Instant};
 
 use driver::DriverError;
 
@@ -39,17 +46,48 @@ use crate::card::Card;
 use crate::segment::Bell;
 use crate::shared_memory::{Invitation, SharedMemory};
 
-/// How many bytes a large slot holds, and a small one.
-pub const SLOT_BYTES: usize = 32 << 10;
-/// See there.
-pub const SMALL_SLOT_BYTES: usize = 1 << 10;
+/// How large the slots of an operation are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// Many, of which many may be in use.
+    Small,
+    /// So many that together they are larger than a core's own cache.
+    Middle,
+    /// A few.
+    Large,
+}
+
+impl Slots {
+    /// How many bytes one of them holds.
+    #[inline]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Small => 1 << 10,
+            Self::Middle => 64 << 10,
+            Self::Large => 1536 << 10,
+        }
+    }
+}
 
 const LINE: usize = 64;
 /// The two words at the beginning of a slot.
 const HEADER: usize = 16;
 
 /// How many series there are.
-const SERIES: usize = 4;
+const SERIES: usize = 6;
+
+/// What is written in one go from so many bytes on may be written past the caches.
+pub const LONG_BYTES_MIN: usize = 16 << 10;
+
+/// Longer than this the first [`LONG_BYTES_MIN`] bytes take where the reader's cache has to give up
+/// each line; ordinarily they take half a microsecond.
+const SLOW: Duration = Duration::from_nanos(1600);
+
+/// So often in a row, as whoever writes may also have been interrupted.
+const SLOW_WRITES: u32 = 2;
+
+/// Who writes past the caches tries the other way once in so many times.
+const WRITES_BETWEEN_TRIALS: u32 = 64;
 
 /// How the memory of a series is divided.
 #[derive(Clone, Copy, Debug)]
@@ -67,10 +105,12 @@ struct Division {
 /// not blocking.
 const DIVISIONS: [Division; SERIES] = {
     let mut all = [
-        Division { slots: 64, bytes: SMALL_SLOT_BYTES, before: 0 },
-        Division { slots: 4, bytes: SLOT_BYTES, before: 0 },
-        Division { slots: 64, bytes: SMALL_SLOT_BYTES, before: 0 },
-        Division { slots: 16, bytes: SLOT_BYTES, before: 0 },
+        Division { slots: 64, bytes: Slots::Small.bytes(), before: 0 },
+        Division { slots: 32, bytes: Slots::Middle.bytes(), before: 0 },
+        Division { slots: 2, bytes: Slots::Large.bytes(), before: 0 },
+        Division { slots: 64, bytes: Slots::Small.bytes(), before: 0 },
+        Division { slots: 16, bytes: Slots::Middle.bytes(), before: 0 },
+        Division { slots: 2, bytes: Slots::Large.bytes(), before: 0 },
     ];
     let mut series = 1;
     while series < SERIES {
@@ -101,7 +141,7 @@ const _: () = {
         series += 1;
     }
 };
-const _: () = assert!(HEADER <= LINE && SMALL_SLOT_BYTES.is_multiple_of(2 * LINE));
+const _: () = assert!(HEADER <= LINE && Slots::Small.bytes().is_multiple_of(2 * LINE));
 
 /// The board as one of its members has it mapped.
 #[derive(Debug)]
@@ -110,8 +150,19 @@ pub struct Board {
     members: usize,
     own: usize,
     series: [State; SERIES],
+    manner: Manner,
     /// Those of the other members.
     bells: Vec<Bell>,
+}
+
+/// How this member writes much.
+#[derive(Debug, Default)]
+struct Manner {
+    past_caches: Cell<bool>,
+    /// How many writes in a row were slow.
+    slow: Cell<u32>,
+    /// How many writes went past the caches since the other way was tried.
+    untried: Cell<u32>,
 }
 
 /// The operations that count together.
@@ -119,14 +170,14 @@ pub struct Board {
 pub struct Series {
     /// Whether the program waits for them at once.
     pub blocking: bool,
-    /// Whether small slots are enough for them.
-    pub small: bool,
+    /// Which slots are large enough for them.
+    pub slots: Slots,
 }
 
 impl Series {
     #[inline]
     const fn index(self) -> usize {
-        2 * !self.blocking as usize + !self.small as usize
+        3 * !self.blocking as usize + self.slots as usize
     }
 }
 
@@ -184,7 +235,7 @@ impl Board {
         let (members, own) = (members as usize, own as usize);
         assert!(memory.len() == bytes_of(members) && own < members);
         let series = std::array::from_fn(|index| State::new(&DIVISIONS[index], members));
-        Self { memory, members, own, series, bells }
+        Self { memory, members, own, series, manner: Manner::default(), bells }
     }
 
     /// The number of this member.
@@ -241,6 +292,29 @@ impl Board {
         //   (a function that writes while it reads or writes would have to call back in here,
         //   which the executor's do not).
         fill(unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), length) });
+    }
+
+    /// As [`Board::write`], of at least [`LONG_BYTES_MIN`] bytes. `fill` fills a part of the range, which
+    /// begins so many bytes after its beginning, past the caches or not.
+    ///
+    /// # Panics
+    /// If the range leaves the slot.
+    pub fn write_long(
+        &self,
+        turn: Turn,
+        offset: usize,
+        length: usize,
+        fill: impl Fn(usize, &mut [u8], bool),
+    ) {
+        let mut done = 0;
+        if self.manner.tries() {
+            done = LONG_BYTES_MIN.min(length);
+            let begin = Instant::now();
+            self.write(turn, offset, done, |slot| fill(0, slot, false));
+            self.manner.note(begin.elapsed() > SLOW);
+        }
+        let past_caches = self.manner.past_caches.get();
+        self.write(turn, offset + done, length - done, |slot| fill(done, slot, past_caches));
     }
 
     /// Reads from the slot of a member, the own one or one of which [`Board::raised`] told.
@@ -394,6 +468,22 @@ impl Board {
     }
 }
 
+impl Manner {
+    /// Whether the next write is to be timed.
+    fn tries(&self) -> bool {
+        let untried = self.untried.get() + 1;
+        let tries = !self.past_caches.get() || untried >= WRITES_BETWEEN_TRIALS;
+        self.untried.set(if tries { 0 } else { untried });
+        tries
+    }
+
+    /// How a write went that did not go past the caches.
+    fn note(&self, is_slow: bool) {
+        self.slow.set(if is_slow { self.slow.get() + 1 } else { 0 });
+        self.past_caches.set(self.slow.get() >= SLOW_WRITES);
+    }
+}
+
 impl State {
     fn new(division: &Division, members: usize) -> Self {
         Self {
@@ -440,8 +530,9 @@ fn bytes_of(members: usize) -> usize {
 mod tests {
     use super::*;
 
-    const BLOCKING: Series = Series { blocking: true, small: true };
-    const BEGUN: Series = Series { blocking: false, small: false };
+    const BLOCKING: Series = Series { blocking: true, slots: Slots::Small };
+    const BEGUN: Series = Series { blocking: false, slots: Slots::Middle };
+    const SLOT_BYTES: usize = Slots::Middle.bytes();
 
     /// Boards of all members of a communicator, each with a mapping of its own.
     fn boards(members: u32) -> Vec<Board> {
@@ -533,6 +624,35 @@ mod tests {
                     }
                 });
             }
+        });
+    }
+
+    #[test]
+    fn who_writes_slowly_goes_past_the_caches_and_comes_back() {
+        let manner = Manner::default();
+        let write = |is_slow| {
+            let tries = manner.tries();
+            if tries {
+                manner.note(is_slow);
+            }
+            tries
+        };
+        assert!(write(true) && write(false) && write(true) && !manner.past_caches.get());
+        assert!(write(true) && manner.past_caches.get());
+        let tried = (0..2 * WRITES_BETWEEN_TRIALS).filter(|_| write(true)).count();
+        assert!(tried == 2 && manner.past_caches.get());
+        assert!((0..WRITES_BETWEEN_TRIALS).any(|_| write(false)) && !manner.past_caches.get());
+        let [reader, writer] = <[Board; 2]>::try_from(boards(2)).unwrap();
+        writer.manner.note(true);
+        let turns = [&reader, &writer].map(|board| board.begin(BEGUN));
+        let length = LONG_BYTES_MIN + 100;
+        writer.write_long(turns[1], 8, length, |done, slot, _| {
+            (done..).zip(slot).for_each(|(number, byte)| *byte = number as u8);
+        });
+        writer.raise(turns[1], 1, 8 + length);
+        assert!(reader.raised(turns[0], 1, 1).is_some());
+        reader.read(turns[0], 1, 8, length, |slot| {
+            assert!((0..).zip(slot).all(|(number, byte): (usize, _)| *byte == number as u8));
         });
     }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use clap::Args;
 use collectives::board::{self, Room, Rooms};
 use collectives::{Costs, Layout, Member, Operation, Situation};
-use driver_shm::{SLOT_BYTES, SMALL_SLOT_BYTES};
+use driver_shm::Slots;
 use runtime::Guidance;
 use runtime::samples::{self, Samples};
 use sys::cores;
@@ -81,8 +81,9 @@ fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]
     let member = Member { rank: 0, size, situation };
     // Boards are for communicators of one machine that are not too large.
     let has_board = situation.layout.nodes() == 1 && size <= board::SIZE_MAX;
-    let room = |slot_bytes| Room { slot_bytes, regions: true };
-    let rooms = Rooms { small: room(SMALL_SLOT_BYTES), large: room(SLOT_BYTES) };
+    let room = |slots: Slots| Room { slot_bytes: slots.bytes(), regions: true };
+    let [small, middle, large] = [Slots::Small, Slots::Middle, Slots::Large].map(room);
+    let rooms = Rooms { small, middle, large };
     let rooms = has_board.then_some(rooms);
     let powers: Vec<usize> = (0..=LARGEST_BIT).map(|bit| 1 << bit).collect();
     let asked = match operation {

@@ -1,12 +1,32 @@
 //! The operations on the board that combine elements. All of them combine in the order of ranks, and
-//! each element in one association, wherever it is combined.
+//! each element in one association, wherever it is combined: first with its upper neighbours.
 
 use super::{Room, fits, others, show, slot, wait_for};
 use crate::fold::Operands;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Operand, Place, Schedule};
+use crate::share::share;
 
-/// `MPI_Reduce` (section 6.9.1): all show their operands to the root.
+/// From so many bytes on each process combines a share only.
+const SHARED_BYTES_MIN: usize = 8 << 10;
+
+/// In a partial reduction the last process combines the operands of so many, however long they are:
+/// by messages it would wait as long.
+const FEW: u32 = 4;
+/// Of so many, if they are long, as each of the messages then takes long too.
+const SOME: u32 = 8;
+/// Of any number, if they are short.
+const SHORT_BYTES_MAX: usize = 1 << 10;
+
+/// Whether it is better that each process combines one share of the operands than that those who
+/// need the result combine all. A root that is the only one to need it combines while the others do
+/// something else, which is as good where they do it on the same cores.
+pub(crate) fn goes_by_shares(member: Member, operands: Operands, has_root: bool) -> bool {
+    let is_shared = !has_root || member.size > 2 && !member.situation.crowded;
+    is_shared && operands.bytes() >= SHARED_BYTES_MIN && operands.count >= member.size as usize
+}
+
+/// `MPI_Reduce` (section 6.9.1): all show their operands to the root, or to all.
 pub fn reduce(
     member: Member,
     room: Room,
@@ -15,6 +35,10 @@ pub fn reduce(
     input: Input,
 ) -> Option<Schedule> {
     let count = operands.count;
+    if goes_by_shares(member, operands, true) {
+        let input = if member.rank == root { input } else { Input::SendBuffer };
+        return by_shares(member, room, operands, input, Some(root));
+    }
     if !fits(member, operands.bytes(), room.slot_bytes) {
         return None;
     }
@@ -30,25 +54,34 @@ pub fn reduce(
         schedule.end_round();
     }
     wait_for(&mut schedule, &others(member), Some(count));
-    fold(&mut schedule, member, input, 0..member.size, (0, count));
+    fold(&mut schedule, member, input, 0..member.size, (0, count), Area::Receive.blocks(0, count));
     schedule.end_round();
     Some(schedule)
 }
 
 /// `MPI_Allreduce` (section 6.9.6).
 pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+    if goes_by_shares(member, operands, false) {
+        return by_shares(member, room, operands, input, None);
+    }
     let part = (0, operands.count);
     show_and_fold(member, room, operands, input, &others(member), 0..member.size, part)
 }
 
 /// `MPI_Scan` (section 6.11.1).
 pub fn scan(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+    if !can_be_scanned(member, operands) {
+        return None;
+    }
     let part = (0, operands.count);
     show_and_fold(member, room, operands, input, &below(member), 0..member.rank + 1, part)
 }
 
 /// `MPI_Exscan` (section 6.11.2). The receive buffer of rank 0 is not touched.
 pub fn exscan(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+    if !can_be_scanned(member, operands) {
+        return None;
+    }
     let part = (0, operands.count);
     show_and_fold(member, room, operands, input, &below(member), 0..member.rank, part)
 }
@@ -80,6 +113,15 @@ pub fn reduce_scatter(
     show_and_fold(member, room, all, input, &others(member), 0..member.size, part)
 }
 
+/// Whether it takes no longer than by messages that the last process combines all operands.
+fn can_be_scanned(member: Member, operands: Operands) -> bool {
+    match operands.bytes() {
+        0..=SHORT_BYTES_MAX => true,
+        SHARED_BYTES_MIN.. => member.size <= SOME,
+        _ => member.size <= FEW,
+    }
+}
+
 /// Those whose operands a partial reduction needs: nobody waits for those above.
 fn below(member: Member) -> Vec<u32> {
     (0..member.rank).collect()
@@ -103,12 +145,61 @@ fn show_and_fold(
     let mut schedule = Schedule::default();
     show(&mut schedule, member, input.area().blocks(0, count));
     wait_for(&mut schedule, awaited, Some(count));
-    fold(&mut schedule, member, input, ranks, part);
+    fold(&mut schedule, member, input, ranks, part, Area::Receive.blocks(0, part.1));
     schedule.end_round();
     Some(schedule)
 }
 
-/// Combines the `count` elements from `first` on of the operands of `ranks` into the result, in the
+/// Each process combines one share of the operands that all show, and shows what it made: to the
+/// root, or to all if none is given. Results come behind the operands in the slots.
+fn by_shares(
+    member: Member,
+    room: Room,
+    operands: Operands,
+    input: Input,
+    root: Option<u32>,
+) -> Option<Schedule> {
+    let Operands { count, element_bytes, .. } = operands;
+    let share_of = |rank| share(Area::Receive, count, member.size, rank);
+    let longest = count.div_ceil(member.size as usize) * element_bytes;
+    let shown = operands.bytes().checked_add(longest)?;
+    if !fits(member, shown, room.slot_bytes) {
+        return None;
+    }
+    let takes = root.is_none_or(|root| root == member.rank);
+    let (mine, all) = (share_of(member.rank), others(member));
+    let mut schedule = Schedule::default();
+    // The own share nobody else reads, but in place its result comes to where it lies.
+    let own = |first: usize, count: usize| input.area().blocks(first, count);
+    let mut parts = vec![(0, mine.first), (mine.first + mine.count, count)];
+    if input == Input::InPlace {
+        parts = vec![(0, count)];
+    }
+    for (first, end) in parts.into_iter().filter(|(first, end)| first < end) {
+        schedule.copy(own(first, end - first), slot(member.rank, first, end - first));
+    }
+    schedule.end_round();
+    schedule.raise(1);
+    wait_for(&mut schedule, &all, None);
+    let reduced = if takes { mine } else { Area::Scratch.blocks(0, mine.count) };
+    fold(&mut schedule, member, input, 0..member.size, (mine.first, mine.count), reduced);
+    if root != Some(member.rank) {
+        schedule.copy(reduced, slot(member.rank, count, mine.count));
+    }
+    schedule.end_round();
+    schedule.raise(2);
+    if takes {
+        for peer in all {
+            let share = share_of(peer);
+            schedule.wait(peer, 2, None);
+            schedule.copy(slot(peer, count, share.count), share);
+        }
+    }
+    schedule.end_round();
+    Some(schedule)
+}
+
+/// Combines the `count` elements from `first` on of the operands of `ranks` into `result`, in the
 /// order of ranks. It begins with the last one, so that each operand is the left one.
 fn fold(
     schedule: &mut Schedule,
@@ -116,8 +207,8 @@ fn fold(
     input: Input,
     ranks: std::ops::Range<u32>,
     (first, count): (usize, usize),
+    result: Place,
 ) {
-    let result = Area::Receive.blocks(0, count);
     let operand = |rank: u32| -> Place {
         // In place the own operands are written over.
         match rank == member.rank && input == Input::SendBuffer {

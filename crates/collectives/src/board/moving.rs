@@ -2,7 +2,7 @@
 
 use super::{Room, fits, others, show, slot, wait_for};
 use crate::member::{Input, Member};
-use crate::schedule::{Area, Schedule};
+use crate::schedule::{Area, Schedule, Slots};
 
 /// `MPI_Barrier` (section 6.3): all raise, and all wait for all.
 pub fn barrier(member: Member) -> Option<Schedule> {
@@ -77,7 +77,7 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         schedule.end_round();
         schedule.raise(1);
         schedule.end_round();
-        return Some(schedule.for_small_slots());
+        return Some(schedule.for_slots(Slots::Small));
     }
     if input == Input::SendBuffer {
         schedule.copy(own, Area::Receive.block(root as usize));
@@ -89,7 +89,7 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         schedule.take(peer, Area::Receive.block(peer as usize));
     }
     schedule.end_round();
-    Some(schedule.for_small_slots())
+    Some(schedule.for_slots(Slots::Small))
 }
 
 /// `MPI_Scatter` (section 6.6): the root shows the blocks of all others.

@@ -272,7 +272,8 @@ fn blocks_are_handed_over_in_slots_or_as_messages() {
     });
 }
 
-const COUNTS: [usize; 3] = [1, 20, 600];
+/// Of the most each process combines a share only.
+const COUNTS: [usize; 3] = [1, 20, 1030];
 
 fn operands(count: usize) -> Operands {
     Operands { count, element_bytes: 8, commutative: false }

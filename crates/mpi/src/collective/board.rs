@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base::Result;
 use collectives::board::{Room, Rooms, SIZE_MAX};
-use driver_shm::{Bell, Board, Card, Invitation, SLOT_BYTES, SMALL_SLOT_BYTES, SharedMemory};
+use driver_shm::{Bell, Board, Card, Invitation, SharedMemory, Slots};
 use memory::{Buffer, Scratch};
 
 use super::Root;
@@ -61,8 +61,9 @@ impl BoardPlace {
     #[inline]
     pub(crate) fn rooms(&self) -> Option<Rooms> {
         let usable = self.board.get().is_some() && !self.is_hidden.get();
-        let room = |slot_bytes| Room { slot_bytes, regions: self.regions.get() };
-        usable.then_some(Rooms { small: room(SMALL_SLOT_BYTES), large: room(SLOT_BYTES) })
+        let room = |slots: Slots| Room { slot_bytes: slots.bytes(), regions: self.regions.get() };
+        let [small, middle, large] = [Slots::Small, Slots::Middle, Slots::Large].map(room);
+        usable.then_some(Rooms { small, middle, large })
     }
 }
 

@@ -155,7 +155,7 @@ impl ScheduleKey {
         for (name, _) in candidates {
             let schedule = match name {
                 BOARD => self.on_board(member, rooms),
-                DIRECT => rooms.fit(false, |room| self.direct(member, room)),
+                DIRECT => rooms.fit(|room| self.direct(member, room)),
                 _ => return None,
             };
             if schedule.is_some() {
@@ -220,12 +220,7 @@ impl ScheduleKey {
             Self::Alltoallv { input } => return board::alltoallv(member, input),
             _ => {}
         }
-        // More than a kilobyte comes faster as a message, since a slot moves each line from core to
-        // core twice; but where processes take turns on their cores, and what one shows is read by
-        // all, the turns that this saves are worth more.
-        let all_read_all =
-            self.operation(member).is_some_and(|(operation, _)| operation.all_read_all());
-        rooms.fit(member.situation.crowded && all_read_all, |room| self.in_room(member, room))
+        rooms.fit(|room| self.in_room(member, room))
     }
 
     fn in_room(self, member: Member, room: Room) -> Option<Schedule> {

@@ -6,8 +6,8 @@ mod handing;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, RegionToken, Result};
-use collectives::{Area, Local, Operand, Place, Round, Schedule, Transfer};
-use driver_shm::{Board, Series, Turn};
+use collectives::{Area, Local, Operand, Place, Round, Schedule, Slots, Transfer};
+use driver_shm::{Board, LONG_BYTES_MIN, Series, Turn};
 use memory::Buffer;
 
 use super::blocks::{Memories, Range};
@@ -121,8 +121,12 @@ impl<P: Copy> Execution<P> {
         self.pending.clear();
         self.repack(End::BeforeFirstRound);
         if self.task.schedule.uses_board() {
-            let series =
-                Series { blocking: self.is_blocking, small: self.task.schedule.is_small() };
+            let slots = match self.task.schedule.slots() {
+                Slots::Small => driver_shm::Slots::Small,
+                Slots::Middle => driver_shm::Slots::Middle,
+                Slots::Large => driver_shm::Slots::Large,
+            };
+            let series = Series { blocking: self.is_blocking, slots };
             self.turn = Some(board_of(channel).begin(series));
         }
     }
@@ -379,7 +383,14 @@ impl<P: Copy> Execution<P> {
         let bytes = board.slot_bytes(turn);
         let room = bytes.saturating_sub(at);
         let fitting = length.min(room);
-        board.write(turn, at.min(bytes), fitting, |slot| buffer.read(offset, slot));
+        if fitting < LONG_BYTES_MIN || !buffer.is_contiguous() {
+            board.write(turn, at.min(bytes), fitting, |slot| buffer.read(offset, slot));
+        } else {
+            board.write_long(turn, at, fitting, |done, slot, past_caches| match past_caches {
+                true => buffer.read_past_caches(offset + done, slot),
+                false => buffer.read(offset + done, slot),
+            });
+        }
         self.written = self.written.max(at + fitting);
         if length > room { Err(truncated(length, room)) } else { Ok(()) }
     }

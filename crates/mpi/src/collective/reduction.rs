@@ -4,7 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Result;
-use collectives::{Operands, Schedule, board};
+use collectives::board;
+use collectives::{BOARD, Operands, Schedule};
 use datatype::{Datatype, Lent};
 use memory::Buffer;
 
@@ -113,8 +114,11 @@ pub fn reduce_scatter(
     let (member, rooms) = (member(communicator), communicator.board_place().rooms());
     let asked = (operands, input, rooms.is_some());
     let schedule = communicator.cache.reduce_scatter(asked, counts, || {
+        let operation = collectives::Operation::ReduceScatter;
+        let each = operands.bytes().div_ceil(member.size as usize);
         let on_board = |room| board::reduce_scatter(member, room, counts, operands, input);
-        let on_board = rooms.and_then(|rooms| rooms.fit(false, on_board));
+        let best = rooms.map(|rooms| (rooms, operation.candidates(member, Some(rooms), each)[0].0));
+        let on_board = best.filter(|best| best.1 == BOARD).and_then(|best| best.0.fit(on_board));
         on_board.unwrap_or_else(|| collectives::reduce_scatter(member, counts, operands, input))
     });
     execute(communicator, schedule, reduction)
