@@ -185,12 +185,14 @@ impl<'a> Estimate<'a> {
     }
 
     /// `active` processes of one machine combine two operands of `bytes` bytes each. What a core's
-    /// own caches do not hold takes twice as long.
+    /// own caches do not hold takes twice as long, and much more three times.
     pub fn reduce(&mut self, active: u64, bytes: usize) {
-        self.reduce_streaming(active, bytes);
-        if bytes > CACHED_BYTES_MAX {
-            self.reduce_streaming(active, bytes);
-        }
+        let times = match bytes {
+            0..=CACHED_BYTES_MAX => 1,
+            _ if bytes <= 4 * CACHED_BYTES_MAX => 2,
+            _ => 3,
+        };
+        self.repeat(times, |one| one.reduce_streaming(active, bytes));
     }
 
     /// The same, of operands that come from elsewhere anyway.

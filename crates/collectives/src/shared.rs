@@ -66,7 +66,7 @@ fn movement(operation: Operation, member: Member, bytes: usize) -> Movement {
         Operation::Barrier => one,
         Operation::Bcast => Movement { put: (1, bytes), take: (others, bytes), ..one },
         Operation::Scatter => {
-            let all = times(size);
+            let all = times(others);
             Movement { put: (1, all), take: (others, bytes), room: all, ..one }
         }
         Operation::Gather => {
@@ -78,8 +78,8 @@ fn movement(operation: Operation, member: Member, bytes: usize) -> Movement {
             Movement { put: (size, bytes), take: (size, times(others)), room: times(size), ..one }
         }
         Operation::Alltoall => {
-            let all = times(size);
-            Movement { put: (size, all), take: (size, times(others)), room: all, ..one }
+            let all = times(others);
+            Movement { put: (size, all), take: (size, all), room: all, ..one }
         }
         Operation::ReduceScatter => {
             let all = times(size);

@@ -77,11 +77,16 @@ const HEADER: usize = 16;
 const SERIES: usize = 6;
 
 /// What is written in one go from so many bytes on may be written past the caches.
-pub const LONG_BYTES_MIN: usize = 16 << 10;
+pub const LONG_BYTES_MIN: usize = 4 << 10;
 
-/// Longer than this the first [`LONG_BYTES_MIN`] bytes take where the reader's cache has to give up
-/// each line; ordinarily they take half a microsecond.
-const SLOW: Duration = Duration::from_nanos(1600);
+/// So many bytes are timed together.
+const TIMED_BYTES: usize = 32 << 10;
+
+/// Whether it took as long to write so many bytes as where the reader's cache has to give up each line:
+/// that is 400 ps/B or more, otherwise it takes 20 to 60.
+fn is_slow(bytes: usize, time: Duration) -> bool {
+    time.as_nanos() > 100 + bytes as u128 / 8
+}
 
 /// So often in a row, as whoever writes may also have been interrupted.
 const SLOW_WRITES: u32 = 2;
@@ -308,13 +313,21 @@ impl Board {
     ) {
         let mut done = 0;
         if self.manner.tries() {
-            done = LONG_BYTES_MIN.min(length);
-            let begin = Instant::now();
-            self.write(turn, offset, done, |slot| fill(0, slot, false));
-            self.manner.note(begin.elapsed() > SLOW);
+            let mut begin = Instant::now();
+            while done < length {
+                let part = TIMED_BYTES.min(length - done);
+                self.write(turn, offset + done, part, |slot| fill(done, slot, false));
+                let end = Instant::now();
+                self.manner.note(is_slow(part, end - begin));
+                (begin, done) = (end, done + part);
+                if self.manner.past_caches.get() {
+                    break;
+                }
+            }
         }
-        let past_caches = self.manner.past_caches.get();
-        self.write(turn, offset + done, length - done, |slot| fill(done, slot, past_caches));
+        if done < length {
+            self.write(turn, offset + done, length - done, |slot| fill(done, slot, true));
+        }
     }
 
     /// Reads from the slot of a member, the own one or one of which [`Board::raised`] told.
@@ -645,7 +658,7 @@ mod tests {
         let [reader, writer] = <[Board; 2]>::try_from(boards(2)).unwrap();
         writer.manner.note(true);
         let turns = [&reader, &writer].map(|board| board.begin(BEGUN));
-        let length = LONG_BYTES_MIN + 100;
+        let length = TIMED_BYTES + 100;
         writer.write_long(turns[1], 8, length, |done, slot, _| {
             (done..).zip(slot).for_each(|(number, byte)| *byte = number as u8);
         });

@@ -228,14 +228,14 @@ pub fn scatterv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         schedule.wait(root, 1, None);
         schedule.take(root, into);
         schedule.end_round();
-        return Some(schedule);
+        return Some(schedule.for_slots(Slots::Middle));
     }
     hand_to_others(&mut schedule, member);
     if input == Input::SendBuffer {
         schedule.copy(Area::Send.block(root as usize), into);
     }
     schedule.end_round();
-    Some(schedule)
+    Some(schedule.for_slots(Slots::Middle))
 }
 
 /// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), not in place: each hands all others their
@@ -255,7 +255,7 @@ pub fn alltoallv(member: Member, input: Input) -> Option<Schedule> {
         schedule.take(peer, Area::Receive.block(peer as usize));
     }
     schedule.end_round();
-    Some(schedule)
+    Some(schedule.for_slots(Slots::Middle))
 }
 
 /// Hands a block to each of the others, and begins the round after.
