@@ -43,8 +43,12 @@ pub struct Shm {
     posted_to: Option<GateId>,
 }
 
+/// The longest message that is sent without asking, in bytes. One of 12 KiB takes 0.9 µs so, and
+/// 1.4 µs when it is announced.
+const EAGER_BYTES_MAX: usize = 16 << 10;
+
 /// The longest packet, in bytes.
-const PACKET_BYTES_MAX: usize = 16 << 10;
+const PACKET_BYTES_MAX: usize = EAGER_BYTES_MAX + 256;
 
 /// Packets handed on per poll at most from the ring and from each lane, so that others get their turn.
 const PACKETS_PER_POLL_MAX: usize = 64;
@@ -66,7 +70,7 @@ impl Shm {
         let profile = RailProfile {
             name: "shm".into(),
             packet_bytes_max: PACKET_BYTES_MAX,
-            eager_bytes_max: 8 << 10,
+            eager_bytes_max: EAGER_BYTES_MAX,
             fetch_segment_bytes_min: 0,
             latency_ns: 150,
             bandwidth_bytes_per_us: 10_000,
