@@ -46,7 +46,7 @@ impl Incoming {
         let entry = peer.bell.segment.find_region(slot as usize).ok_or(RegionError::Unknown)?;
         let found = entry.find(fetch.region, 0, fetch.length, Access::Read)?;
         let past_caches = fetch.copying == Copying::PipedPastCaches;
-        entry.exchange.ask(found.generation(), Wish { gate: own.0, past_caches });
+        entry.exchange.ask(found.generation(), Wish { gate: own.0, past_caches, joint: None });
         peer.bell.segment.calls().call(slot);
         peer.bell.ring();
         Ok(Self { fetch, found, taken: 0, done: 0, looks: 0, since: None })

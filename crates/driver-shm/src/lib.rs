@@ -12,6 +12,7 @@ mod board;
 mod card;
 mod ending;
 mod incoming;
+mod joint;
 mod pipe;
 mod regions;
 mod segment;

@@ -15,6 +15,7 @@ use sys::process;
 
 use crate::card::Card;
 use crate::incoming::{Incoming, Progress};
+use crate::joint::Joint;
 use crate::segment::{Bell, Own, Peer};
 use crate::transfer::{Range, Way};
 
@@ -39,6 +40,7 @@ pub struct Shm {
     pub(crate) peers: Vec<Option<Box<Peer>>>,
     fetches: VecDeque<Fetch>,
     incoming: Vec<Incoming>,
+    joint: Vec<Joint>,
     /// To whom a packet was posted last; none if there was nothing to do since.
     posted_to: Option<GateId>,
 }
@@ -87,6 +89,7 @@ impl Shm {
             peers,
             fetches,
             incoming,
+            joint: Vec::new(),
             posted_to: None,
         })
     }
@@ -194,13 +197,16 @@ impl Shm {
             self.open_lane(sender, sink);
         }
         if self.own.supply.is_wanted() {
-            any |= self.own.supply.serve(&self.own.declared, &self.peers);
+            any |= self.own.supply.serve(&self.own.declared, &mut self.peers);
         }
         if !self.fetches.is_empty() {
             any |= self.run_fetch(sink);
         }
         if !self.incoming.is_empty() {
             any |= self.advance(sink);
+        }
+        if !self.joint.is_empty() {
+            any |= self.advance_joint(sink);
         }
         if !any && let Some(gate) = self.posted_to.take() {
             self.take_ahead(gate);
@@ -236,6 +242,18 @@ impl Shm {
         if let Some(fetch) = self.fetches.pop_front() {
             let peer = self.peers[fetch.gate.0 as usize].as_mut().expect("the gate is connected");
             let token = fetch.token;
+            if fetch.copying == Copying::Jointly && peer.reachable {
+                match self.begin_joint(&fetch) {
+                    Err(RegionError::NotReadable) => {}
+                    begun => {
+                        if begun.is_err() {
+                            sink.fetched(token, false);
+                        }
+                        return true;
+                    }
+                }
+            }
+            let peer = self.peers[fetch.gate.0 as usize].as_mut().expect("the gate is connected");
             if fetch.copying == Copying::Once && peer.reachable {
                 let Fetch { gate, region, length, ref into, .. } = fetch;
                 match self.read_region(gate, region, 0, length, into, 0) {
@@ -266,6 +284,43 @@ impl Shm {
     /// Whether the memory of a peer can be read and written without its help, as a trial showed.
     pub fn reaches(&self, gate: GateId) -> bool {
         matches!(self.peers.get(gate.0 as usize), Some(Some(peer)) if peer.reachable)
+    }
+
+    /// Begins to copy jointly.
+    fn begin_joint(&mut self, fetch: &Fetch) -> Result<(), RegionError> {
+        let declared = self.own.declared.declare(&fetch.into, Access::ReadAndWrite, false);
+        let into = declared.ok_or(RegionError::NotReadable)?;
+        let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
+        let begun = Joint::begin(GateId(self.sender), fetch, into, peer);
+        match begun {
+            Ok(joint) => {
+                self.joint.push(joint);
+                Ok(())
+            }
+            Err(error) => self.revoke(into).and(Err(error)),
+        }
+    }
+
+    /// Goes on with what is copied jointly.
+    #[cold]
+    fn advance_joint(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
+        let (mut active, mut index) = (false, 0);
+        while let Some(joint) = self.joint.get_mut(index) {
+            let progress = match self.peers.get_mut(joint.fetch.gate.0 as usize) {
+                Some(Some(peer)) => joint.advance(peer),
+                _ => Progress::Ended(false),
+            };
+            active |= progress != Progress::Still;
+            if let Progress::Ended(complete) = progress {
+                let Joint { fetch, into, .. } = self.joint.swap_remove(index);
+                // It waits for the sender, where that is still writing.
+                let revoked = self.revoke(into);
+                sink.fetched(fetch.token, complete && revoked.is_ok());
+            } else {
+                index += 1;
+            }
+        }
+        active
     }
 
     /// Takes what peers have piped.
@@ -412,6 +467,7 @@ mod tests {
 
     #[test]
     fn fetches_with_and_without_help() {
+        use Copying::{Jointly, Once, Piped, PipedPastCaches};
         let mut pair = pair(true);
         let reachable = pair.0.reaches(GateId(1));
         for (number, length) in [1, 4096, 70_000, 5_000_000, 100_001].into_iter().enumerate() {
@@ -420,7 +476,7 @@ mod tests {
                 let into = Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
                 let data: Vec<u8> = (0..there.len()).map(|i| (i / 7 + number) as u8).collect();
                 there.write(0, &data);
-                for copying in [Copying::Once, Copying::Piped, Copying::PipedPastCaches] {
+                for copying in [Once, Jointly, Piped, PipedPastCaches] {
                     // Short runs cannot be read.
                     for help in [true, blocks == 8 || !reachable] {
                         into.write(0, &vec![0; length]);

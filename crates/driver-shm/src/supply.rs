@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use base::RegionToken;
 use memory::Buffer;
 
-use crate::pipe::{FILLED_MAX, PIECES, piece_bytes};
+use crate::joint::{NOT_WRITTEN, pieces_of, range_of};
+use crate::pipe::{FILLED_MAX, PIECES, Wish, piece_bytes};
 use crate::regions::Declared;
 use crate::segment::{Peer, Segment};
+use crate::transfer::{Range, Way};
 
 /// Pieces filled in one poll for one region, so that others get their turn.
 const PIECES_PER_POLL: usize = 16;
@@ -40,6 +43,8 @@ struct Errand {
     /// Pieces that were taken, when that was looked at last.
     taken: u32,
     past_caches: bool,
+    /// How many bytes are to be copied jointly, and into which region of the peer; none: piped.
+    joint: Option<(usize, RegionToken)>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -69,7 +74,7 @@ impl Supply {
     }
 
     /// Takes calls, and copies what there is room for; returns whether anything was done.
-    pub(crate) fn serve(&mut self, declared: &Declared, peers: &[Option<Box<Peer>>]) -> bool {
+    pub(crate) fn serve(&mut self, declared: &Declared, peers: &mut [Option<Box<Peer>>]) -> bool {
         let mut active = false;
         while let Some(slot) = self.segment.calls().take(self.calls) {
             self.calls = self.calls.wrapping_add(1);
@@ -78,12 +83,17 @@ impl Supply {
         }
         let mut index = 0;
         while index < self.errands.len() {
-            let (filled, over) = self.fill(index, declared);
+            let Some(Some(peer)) = peers.get_mut(self.errands[index].gate as usize) else {
+                self.errands.swap_remove(index);
+                continue;
+            };
+            let (filled, over) = match self.errands[index].joint {
+                None => self.fill(index, declared),
+                Some(joint) => self.write(index, joint, peer),
+            };
             if filled {
                 active = true;
-                if let Some(Some(peer)) = peers.get(self.errands[index].gate as usize) {
-                    peer.bell.ring();
-                }
+                peer.bell.ring();
             }
             if over {
                 self.errands.swap_remove(index);
@@ -101,12 +111,13 @@ impl Supply {
         if peers.get(wish.gate as usize).is_none_or(Option::is_none) {
             return;
         }
-        if !self.populated {
+        if wish.joint.is_none() && !self.populated {
             self.populated = true;
             self.segment.populate_pool();
         }
         self.forget(slot);
-        let (gate, past_caches, buffer) = (wish.gate, wish.past_caches, buffer.clone());
+        let Wish { gate, past_caches, joint } = wish;
+        let buffer = buffer.clone();
         let (filled, offset, taken) = (0, 0, 0);
         self.errands.push(Errand {
             slot,
@@ -117,7 +128,28 @@ impl Supply {
             offset,
             taken,
             past_caches,
+            joint,
         });
+    }
+
+    /// Writes a piece into the peer's memory: whether there was any, and whether it was the last.
+    fn write(
+        &mut self,
+        index: usize,
+        (length, into): (usize, RegionToken),
+        peer: &mut Peer,
+    ) -> (bool, bool) {
+        let Errand { slot, generation, ref buffer, ref mut filled, .. } = self.errands[index];
+        let exchange = &self.segment.region(slot).exchange;
+        let pieces = pieces_of(length);
+        let claimed = exchange.joint.claim(true, pieces).filter(|_| length <= buffer.len());
+        let Some(piece) = claimed else { return (false, true) };
+        let (offset, length) = range_of((pieces - 1).saturating_sub(piece), length);
+        let range = Range { region: into, offset, length, buffer, at: offset };
+        let written = peer.transfer(Way::Write, &range).is_ok();
+        *filled += 1;
+        exchange.set_written(generation, if written { *filled } else { NOT_WRITTEN });
+        (true, !written)
     }
 
     /// Fills pieces for an errand: whether any, and whether it is over.

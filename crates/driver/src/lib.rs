@@ -125,6 +125,8 @@ pub struct Fetch {
 pub enum Copying {
     /// Once, by the system, at the receiver's order.
     Once,
+    /// Once, by the system, at the order of both processes at the same time, part by part.
+    Jointly,
     /// Twice, by both processes at the same time, through memory that stays in the cache they share.
     Piped,
     /// The same, through memory that the sender writes past its caches.

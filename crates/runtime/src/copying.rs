@@ -1,6 +1,6 @@
-//! How large messages inside a machine are copied: once, by the system at the receiver's order, or
-//! twice, by both processes at the same time, through a pipe, which the sender fills through its
-//! caches or past them, or through the ring.
+//! How large messages inside a machine are copied: once, by the system, at the receiver's order or
+//! jointly, at that of both processes; or twice, by both at the same time, through a pipe, which the
+//! sender fills through its caches or past them, or through the ring.
 //!
 //! None is always the fastest. The ring has the shortest beginning. Two near cores that copy at once,
 //! through a pipe that stays in the cache they share, beat one copy by the system two to three times;
@@ -24,10 +24,12 @@ pub(crate) enum Way {
     PipePastCaches,
     /// In packets, through the ring.
     Ring,
+    /// Once, jointly.
+    Jointly,
 }
 
 /// The ways to copy, by their number.
-const WAYS: [Way; 4] = [Way::Once, Way::Pipe, Way::PipePastCaches, Way::Ring];
+const WAYS: [Way; 5] = [Way::Once, Way::Pipe, Way::PipePastCaches, Way::Ring, Way::Jointly];
 
 /// What was measured so far.
 #[derive(Debug, Default)]
@@ -64,6 +66,9 @@ const CLASSES: usize = 32;
 
 /// After so many transfers a way that seemed slower is tried.
 const TRIAL_PERIOD: u32 = 96;
+
+/// One that seems more than twice as slow is tried in one of so many rounds.
+const ROUNDS_PER_SLOW_TRIAL: usize = 8;
 
 /// Each way is tried this often first.
 const TRIALS_FIRST: u32 = 4;
@@ -120,15 +125,21 @@ impl Class {
         if !self.transfers.is_multiple_of(TRIAL_PERIOD) {
             return fastest;
         }
-        // The others in turn.
-        let other = 1 + turn / TRIAL_PERIOD as usize % (ways - 1);
-        WAYS[(fastest as usize + other) % ways]
+        // The others in turn; those that seem far slower in one round of several.
+        let trial = turn / TRIAL_PERIOD as usize;
+        let (round, other) = (trial / (ways - 1), trial % (ways - 1));
+        let way = WAYS[(fastest as usize + 1 + other) % ways];
+        let far_slower = self.cost(way) / 2 > self.cost(fastest);
+        if far_slower && !round.is_multiple_of(ROUNDS_PER_SLOW_TRIAL) { fastest } else { way }
+    }
+
+    fn cost(&self, way: Way) -> u64 {
+        self.estimates[way as usize].cost.unwrap_or(u64::MAX)
     }
 
     /// What seems to be the fastest way by now.
     fn fastest(&self) -> Way {
-        let known = |way: &Way| self.estimates[*way as usize].cost.unwrap_or(u64::MAX);
-        WAYS.into_iter().min_by_key(known).unwrap_or(Way::Once)
+        WAYS.into_iter().min_by_key(|way| self.cost(*way)).unwrap_or(Way::Once)
     }
 }
 
@@ -154,8 +165,8 @@ mod tests {
     use std::time::Duration;
 
     /// Runs transfers whose cost per byte is told by `cost`, and counts how many went each way.
-    fn run(choice: &mut Choice, transfers: u32, cost: [u64; 4]) -> [u32; 4] {
-        let mut ways = [0; 4];
+    fn run(choice: &mut Choice, transfers: u32, cost: [u64; 5]) -> [u32; 5] {
+        let mut ways = [0; 5];
         for number in 0..transfers {
             let request = RequestId::from_u64(u64::from(number));
             let length = 1 << 20;
@@ -173,11 +184,11 @@ mod tests {
     #[test]
     fn takes_the_fastest_and_follows_a_change() {
         let mut choice = Choice::default();
-        assert!(run(&mut choice, 1000, [50, 100, 100, 100])[0] > 950);
-        assert!(run(&mut choice, 2000, [100, 50, 100, 100])[1] > 1200);
-        assert!(run(&mut choice, 2000, [100, 100, 50, 100])[2] > 1200);
-        assert!(run(&mut choice, 2000, [50, 100, 100, 100])[0] > 1200);
-        let ways = run(&mut choice, 2560, [50, 100, 100, 100]);
+        assert!(run(&mut choice, 1000, [50, 100, 100, 100, 100])[0] > 950);
+        assert!(run(&mut choice, 2000, [100, 50, 100, 100, 100])[1] > 1200);
+        assert!(run(&mut choice, 2000, [100, 100, 50, 100, 100])[2] > 1200);
+        assert!(run(&mut choice, 2000, [50, 100, 100, 100, 100])[0] > 1200);
+        let ways = run(&mut choice, 3400, [50, 100, 100, 100, 100]);
         assert!(ways.iter().all(|way| *way >= 8), "none is forgotten: {ways:?}");
     }
 }

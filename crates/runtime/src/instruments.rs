@@ -30,6 +30,8 @@ pub struct Instruments {
 pub struct RuntimeCounters {
     /// Announced messages that were to be copied once.
     pub once_chosen: Counter,
+    /// Announced messages that were to be copied once, jointly.
+    pub jointly_chosen: Counter,
     /// Announced messages that were to be piped.
     pub pipe_chosen: Counter,
     /// Announced messages that were to be piped past the caches.
@@ -54,6 +56,7 @@ impl RuntimeCounters {
             Way::Pipe => &self.pipe_chosen,
             Way::PipePastCaches => &self.past_caches_chosen,
             Way::Ring => &self.ring_chosen,
+            Way::Jointly => &self.jointly_chosen,
         };
         counter.add(1);
     }

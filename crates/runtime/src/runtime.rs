@@ -305,6 +305,7 @@ impl Runtime {
                 Way::Once => Copying::Once,
                 Way::Pipe => Copying::Piped,
                 Way::PipePastCaches => Copying::PipedPastCaches,
+                Way::Jointly => Copying::Jointly,
                 Way::Ring => {
                     self.engine.decline_fetch(request);
                     continue;

@@ -62,7 +62,8 @@ pub const EVENTS: &[EventType] = &[
         category: Category::Copying,
         audience: Audience::Tuner,
         help: "for messages of about this many bytes another way of copying is the fastest now: 0 for \
-               one copy, 1 for the pipe, 2 for the pipe past the caches, 3 for the ring",
+               one copy, 1 for the pipe, 2 for the pipe past the caches, 3 for the ring, 4 \
+               for one copy at the order of both processes",
         elements: &["bytes", "way"],
     },
     EventType {

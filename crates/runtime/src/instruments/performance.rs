@@ -326,6 +326,14 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counted(|all| all.runtime.once_chosen.value()),
         ),
         row(
+            "jointly_chosen",
+            Counter,
+            Copying,
+            Tuner,
+            "times one copy by the system at the order of both processes seemed the fastest way",
+            Counted(|all| all.runtime.jointly_chosen.value()),
+        ),
+        row(
             "pipe_chosen",
             Counter,
             Copying,
