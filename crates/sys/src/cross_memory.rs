@@ -25,22 +25,8 @@ pub const RUNS_MAX: usize = 1024;
 /// # Safety
 /// Every byte of the `local` runs may be written, and nobody else uses it during the call.
 pub unsafe fn read(pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize> {
-    debug_assert!(local.len() <= RUNS_MAX && remote.len() <= RUNS_MAX);
-    // SAFETY:
-    // - `Run` has the layout of `iovec`: an address and a length, both of the size of a pointer.
-    // - The local runs may be written, which the caller vouches for; remote ones are checked by
-    //   the kernel.
-    let copied = unsafe {
-        libc::process_vm_readv(
-            pid,
-            local.as_ptr().cast::<libc::iovec>(),
-            local.len() as libc::c_ulong,
-            remote.as_ptr().cast::<libc::iovec>(),
-            remote.len() as libc::c_ulong,
-            0,
-        )
-    };
-    crate::check(copied as libc::c_long).map(|n| n as usize)
+    // SAFETY: the local runs may be written, which the caller vouches for.
+    unsafe { copy(libc::process_vm_readv, pid, local, remote) }
 }
 
 /// Copies bytes from the `local` runs of this process to the `remote` runs of process `pid`, in order,
@@ -52,21 +38,31 @@ pub unsafe fn read(pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize>
 /// # Safety
 /// Every byte of the `local` runs may be read, and nobody writes it during the call.
 pub unsafe fn write(pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize> {
+    // SAFETY: the local runs may be read, which the caller vouches for.
+    unsafe { copy(libc::process_vm_writev, pid, local, remote) }
+}
+
+/// process_vm_readv or process_vm_writev.
+type Call = unsafe extern "C" fn(
+    libc::pid_t,
+    *const libc::iovec,
+    libc::c_ulong,
+    *const libc::iovec,
+    libc::c_ulong,
+    libc::c_ulong,
+) -> libc::ssize_t;
+
+/// # Safety
+/// `call` may do with the local runs what it does.
+unsafe fn copy(call: Call, pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize> {
     debug_assert!(local.len() <= RUNS_MAX && remote.len() <= RUNS_MAX);
+    let runs = |runs: &[Run]| (runs.as_ptr().cast::<libc::iovec>(), runs.len() as libc::c_ulong);
+    let ((local, local_count), (remote, remote_count)) = (runs(local), runs(remote));
     // SAFETY:
     // - `Run` has the layout of `iovec`: an address and a length, both of the size of a pointer.
-    // - The local runs may be read, which the caller vouches for; remote ones are checked by the
-    //   kernel, against what the other process itself may write.
-    let copied = unsafe {
-        libc::process_vm_writev(
-            pid,
-            local.as_ptr().cast::<libc::iovec>(),
-            local.len() as libc::c_ulong,
-            remote.as_ptr().cast::<libc::iovec>(),
-            remote.len() as libc::c_ulong,
-            0,
-        )
-    };
+    // - The caller vouches for the local runs; remote ones are checked by the kernel, against what
+    //   the other process itself may do.
+    let copied = unsafe { call(pid, local, local_count, remote, remote_count, 0) };
     crate::check(copied as libc::c_long).map(|n| n as usize)
 }
 
