@@ -137,11 +137,11 @@ impl Channel for Link<'_> {
 
     fn expose(&self, buffer: &Buffer, writable: bool) -> Option<RegionToken> {
         let access = if writable { Access::ReadAndWrite } else { Access::Read };
-        self.process.runtime().declare(buffer, access)
+        self.process.runtime().regions().declare(buffer, access)
     }
 
     fn conceal(&self, token: RegionToken) {
-        let revoked = self.process.runtime().revoke(token);
+        let revoked = self.process.runtime().regions().revoke(token);
         debug_assert!(revoked.is_ok(), "it was exposed");
     }
 
@@ -155,7 +155,8 @@ impl Channel for Link<'_> {
         at: usize,
     ) -> Result<()> {
         let gate = self.gate(peer);
-        let done = self.process.runtime().read_region(gate, token, offset, length, into, at);
+        let done =
+            self.process.runtime().regions().read_region(gate, token, offset, length, into, at);
         done.map_err(|error| cannot_be_used(peer, &error))
     }
 
@@ -169,7 +170,8 @@ impl Channel for Link<'_> {
         at: usize,
     ) -> Result<()> {
         let gate = self.gate(peer);
-        let done = self.process.runtime().write_region(gate, token, offset, length, from, at);
+        let done =
+            self.process.runtime().regions().write_region(gate, token, offset, length, from, at);
         done.map_err(|error| cannot_be_used(peer, &error))
     }
 
