@@ -9,7 +9,7 @@ use base::GateId;
 use driver::conformance::{self, Record};
 use driver::{Driver, DriverError, Part};
 use driver_tcp::{Directory, Options, Secret, Selection, Tcp};
-use memory::{Buffer, Layout, Scratch, Segment};
+use memory::{Buffer, Scratch};
 
 #[derive(Clone, Default)]
 struct Cards(Arc<Mutex<Vec<String>>>, Secret);
@@ -83,9 +83,8 @@ fn parts_land_in_place() {
     buffer.write(0, &data);
     conformance::parts(&mut one, &mut two, GateId(0), &buffer);
     for block in [8, 4096] {
-        let layout = Arc::new(EveryOther { block });
-        let count = 1_000_000 / block;
-        let scattered = Buffer::laid_out_in_scratch(&scratch, 0, layout, count);
+        let scattered = conformance::memory(1_000_000 / block * block, block);
+        scattered.write(0, &data[..scattered.len()]);
         conformance::parts(&mut two, &mut one, GateId(1), &scattered);
     }
 }
@@ -109,45 +108,6 @@ fn short_parts_in_a_row_tell_how_fast_the_rail_is() {
         assert!(start.elapsed() < Duration::from_secs(30), "{first:?}");
     }
     assert!(first.carried > 50 * PART as u64, "{}", first.carried);
-}
-
-/// Blocks with gaps as long between them.
-#[derive(Debug)]
-struct EveryOther {
-    block: usize,
-}
-
-impl Layout for EveryOther {
-    fn size(&self) -> usize {
-        self.block
-    }
-
-    fn bounds(&self, count: usize) -> (isize, isize) {
-        (0, (2 * self.block * count) as isize)
-    }
-
-    fn segment_count(&self, count: usize) -> usize {
-        count
-    }
-
-    fn segments(
-        &self,
-        _count: usize,
-        offset: usize,
-        length: usize,
-        each: &mut dyn FnMut(Segment) -> bool,
-    ) {
-        let mut at = offset;
-        while at < offset + length {
-            let within = at % self.block;
-            let run = (self.block - within).min(offset + length - at);
-            let displacement = (2 * (at - within) + within) as isize;
-            if !each(Segment { displacement, length: run }) {
-                return;
-            }
-            at += run;
-        }
-    }
 }
 
 #[test]
