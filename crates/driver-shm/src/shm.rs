@@ -393,16 +393,17 @@ impl Shm {
 /// Hands on what waits in a ring or lane, as far as a poll may; whether there was anything.
 #[inline]
 fn drain(consumer: &mut Consumer, mut take: impl FnMut(u32, &[u8])) -> bool {
-    if !consumer.pop(&mut take) {
-        consumer.clear_passed();
-        return false;
-    }
-    let mut packets = 1;
+    let mut packets = 0;
     while packets < PACKETS_PER_POLL_MAX && consumer.pop(&mut take) {
-        consumer.expect_more();
         packets += 1;
+        if packets > 1 {
+            consumer.expect_more();
+        }
     }
-    true
+    if packets == 0 {
+        consumer.clear_passed();
+    }
+    packets > 0
 }
 
 #[cfg(test)]
