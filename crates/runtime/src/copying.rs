@@ -43,7 +43,7 @@ pub(crate) struct Choice {
 struct Class {
     /// By way.
     estimates: [Estimate; WAYS.len()],
-    transfers: u32,
+    transfers: u64,
 }
 
 /// The cost of a way: picoseconds per byte.
@@ -64,20 +64,24 @@ struct Underway {
 /// One class per power of two; the last also takes what is longer.
 const CLASSES: usize = 32;
 
-/// After so many transfers a way that seemed slower is tried.
-const TRIAL_PERIOD: u32 = 96;
+/// A way is tried with so many bytes in a row, as it only shows what it can do when its memory has been
+/// used before: a lone message of 64 KiB takes twice as long through the pipe.
+const TRIAL_BYTES: u64 = 4 << 20;
+
+/// So many transfers in a row at least and at most.
+const TRIAL_TRANSFERS: (u64, u64) = (4, 64);
+
+/// One trial to so many transfers.
+const TRIAL_SHARE: u64 = 96;
 
 /// One that seems more than twice as slow is tried in one of so many rounds.
-const ROUNDS_PER_SLOW_TRIAL: usize = 8;
-
-/// Each way is tried this often first.
-const TRIALS_FIRST: u32 = 4;
+const ROUNDS_PER_SLOW_TRIAL: u64 = 4;
 
 impl Choice {
     /// Chooses for a message of `length` bytes and starts the watch.
     pub(crate) fn begin(&mut self, request: RequestId, length: u64, now: Instant) -> Way {
         let class = &mut self.classes[class_of(length)];
-        let way = class.choose();
+        let way = class.choose(length);
         class.transfers = class.transfers.wrapping_add(1);
         self.underway.push(Underway { request, way, length, since: now });
         way
@@ -116,19 +120,20 @@ impl Choice {
 }
 
 impl Class {
-    fn choose(&self) -> Way {
-        let (turn, ways) = (self.transfers as usize, WAYS.len());
-        if turn < ways * TRIALS_FIRST as usize {
-            return WAYS[turn / TRIALS_FIRST as usize];
+    fn choose(&self, length: u64) -> Way {
+        let (at_least, at_most) = TRIAL_TRANSFERS;
+        let row = (TRIAL_BYTES / length.max(1)).clamp(at_least, at_most);
+        let (turn, ways) = (self.transfers / row, WAYS.len() as u64);
+        if turn < ways {
+            return WAYS[turn as usize];
         }
         let fastest = self.fastest();
-        if !self.transfers.is_multiple_of(TRIAL_PERIOD) {
+        if !turn.is_multiple_of(TRIAL_SHARE) {
             return fastest;
         }
-        // The others in turn; those that seem far slower in one round of several.
-        let trial = turn / TRIAL_PERIOD as usize;
-        let (round, other) = (trial / (ways - 1), trial % (ways - 1));
-        let way = WAYS[(fastest as usize + 1 + other) % ways];
+        // All in turn; those that seem far slower in one round of several.
+        let trial = turn / TRIAL_SHARE;
+        let (round, way) = (trial / ways, WAYS[(trial % ways) as usize]);
         let far_slower = self.cost(way) / 2 > self.cost(fastest);
         if far_slower && !round.is_multiple_of(ROUNDS_PER_SLOW_TRIAL) { fastest } else { way }
     }
@@ -145,10 +150,10 @@ impl Class {
 
 impl Estimate {
     /// A faster transfer is believed at once, as nothing makes one too fast; a slower one may have
-    /// been disturbed, and moves the estimate by a quarter of the way.
+    /// been disturbed, for far longer than it takes, and moves the estimate by a quarter at most.
     fn learn(&mut self, cost: u64) {
         self.cost = Some(match self.cost {
-            Some(known) if known < cost => known + (cost - known) / 4,
+            Some(known) if known < cost => known + (cost - known).min(known) / 4,
             _ => cost,
         });
     }
@@ -185,10 +190,10 @@ mod tests {
     fn takes_the_fastest_and_follows_a_change() {
         let mut choice = Choice::default();
         assert!(run(&mut choice, 1000, [50, 100, 100, 100, 100])[0] > 950);
-        assert!(run(&mut choice, 2000, [100, 50, 100, 100, 100])[1] > 1200);
-        assert!(run(&mut choice, 2000, [100, 100, 50, 100, 100])[2] > 1200);
-        assert!(run(&mut choice, 2000, [50, 100, 100, 100, 100])[0] > 1200);
-        let ways = run(&mut choice, 3400, [50, 100, 100, 100, 100]);
+        assert!(run(&mut choice, 4000, [100, 50, 100, 100, 100])[1] > 1800);
+        assert!(run(&mut choice, 4000, [100, 100, 50, 100, 100])[2] > 1800);
+        assert!(run(&mut choice, 4000, [50, 100, 100, 100, 100])[0] > 1800);
+        let ways = run(&mut choice, 4000, [50, 100, 100, 100, 100]);
         assert!(ways.iter().all(|way| *way >= 8), "none is forgotten: {ways:?}");
     }
 }
