@@ -1,6 +1,8 @@
 // Processes that do not agree in their collective operations, for tests/scenarios/disagreements.py:
 // the argument says how. Those that agree, though late, print that they are done.
+// thread
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +10,25 @@
 
 enum { LARGE = 100000 };
 
+// Several operations of one thread while the other waits for a process that is late.
+static void *beside(void *argument) {
+    MPI_Comm comm = *(MPI_Comm *)argument;
+    int rank, value = 1, sum = 0;
+    MPI_Comm_rank(comm, &rank);
+    for (int i = 0; i < 3; i++) {
+        if (rank == i) usleep(1300000);
+        MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, comm);
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv) {
     static int data[LARGE], result[LARGE];
     const char *how = argc > 1 ? argv[1] : "";
     int rank, size, begun = 0;
-    MPI_Init(&argc, &argv);
+    int level;
+    MPI_Init_thread(&argc, &argv, strcmp(how, "late-threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE,
+                    &level);
     MPI_Comm world = MPI_COMM_WORLD;
     MPI_Request request;
     MPI_Comm_rank(world, &rank);
@@ -42,6 +58,17 @@ int main(int argc, char **argv) {
         if (rank == 0) sleep(2);
         while (!begun) MPI_Test(&request, &begun, MPI_STATUS_IGNORE);
         MPI_Allreduce(data, result, LARGE, MPI_INT, MPI_SUM, world);
+        printf("rank %d of %d is done\n", rank, size);
+    } else if (!strcmp(how, "late-threads")) {
+        MPI_Comm other;
+        pthread_t thread;
+        MPI_Comm_dup(world, &other);
+        pthread_create(&thread, NULL, beside, &other);
+        if (rank == 1) usleep(2200000);
+        MPI_Bcast(data, LARGE, MPI_INT, 1, world);
+        MPI_Barrier(world);
+        pthread_join(thread, NULL);
+        MPI_Comm_free(&other);
         printf("rank %d of %d is done\n", rank, size);
     }
     MPI_Finalize();

@@ -50,12 +50,13 @@ def play_all(runner, cases):
 def disagreement_is_told(runner):
     chain = {"COMBRAY_COLLECTIVES": "bcast:chain"}
     cases = [(how, 3, boards, {}) for how in DISAGREEMENTS for boards in ("auto", "never")]
-    cases += [("small-root", 5, "never", chain), ("late", 3, "auto", {}), ("late", 2, "never", {})]
+    cases += [("small-root", 5, "never", chain), ("late", 3, "auto", {}), ("late", 2, "never", {}),
+              ("late-threads", 3, "auto", {}), ("late-threads", 4, "never", {})]
     told = 0
     for how, count, boards, more, code, output in play_all(runner, cases):
         case = f"{how}, {count} processes, boards {boards}: exit code {code}\n{output}"
         assert code is not None, case
-        if how == "late":
+        if how.startswith("late"):
             # Nobody may take a process that computes for one that disagrees.
             assert code == 0 and output.count("is done") == count, case
         elif more:
