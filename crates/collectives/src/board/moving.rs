@@ -255,7 +255,10 @@ pub fn alltoallv(member: Member, input: Input) -> Option<Schedule> {
         schedule.take(peer, Area::Receive.block(peer as usize));
     }
     schedule.end_round();
-    Some(schedule.for_slots(Slots::Middle))
+    // Where they take turns on cores, longer blocks are handed over as well: nobody then waits for
+    // messages, which would be more turns.
+    let slots = if member.situation.crowded { Slots::Large } else { Slots::Middle };
+    Some(schedule.for_slots(slots))
 }
 
 /// Hands a block to each of the others, and begins the round after.

@@ -383,14 +383,7 @@ impl<P: Copy> Execution<P> {
         let bytes = board.slot_bytes(turn);
         let room = bytes.saturating_sub(at);
         let fitting = length.min(room);
-        if fitting < LONG_BYTES_MIN || !buffer.is_contiguous() {
-            board.write(turn, at.min(bytes), fitting, |slot| buffer.read(offset, slot));
-        } else {
-            board.write_long(turn, at, fitting, |done, slot, past_caches| match past_caches {
-                true => buffer.read_past_caches(offset + done, slot),
-                false => buffer.read(offset + done, slot),
-            });
-        }
+        write_into_slot(board, turn, at.min(bytes), Range { length: fitting, buffer, offset });
         self.written = self.written.max(at + fitting);
         if length > room { Err(truncated(length, room)) } else { Ok(()) }
     }
@@ -440,6 +433,19 @@ impl<P: Copy> Execution<P> {
             self.error.get_or_insert(error);
         }
     }
+}
+
+/// Copies a range, which fits there, to a place in the own slot.
+#[inline]
+fn write_into_slot(board: &Board, turn: Turn, at: usize, from: Range<'_>) {
+    let Range { buffer, offset, length } = from;
+    if length < LONG_BYTES_MIN || !buffer.is_contiguous() {
+        return board.write(turn, at, length, |slot| buffer.read(offset, slot));
+    }
+    board.write_long(turn, at, length, |done, slot, past_caches| match past_caches {
+        true => buffer.read_past_caches(offset + done, slot),
+        false => buffer.read(offset + done, slot),
+    });
 }
 
 /// Copies a block; the standard wants both sides to have the same number of bytes.

@@ -6,12 +6,12 @@
 //! stranger is checked where it is used.
 
 use base::Result;
-use collectives::Place;
+use collectives::{Place, Slots};
 use driver_shm::Turn;
 
 use super::super::blocks::Range;
 use super::super::channel::Channel;
-use super::{Execution, board_of, truncated};
+use super::{Execution, board_of, truncated, write_into_slot};
 
 /// An entry of the table: a length in bytes.
 const ENTRY: usize = size_of::<u32>();
@@ -21,6 +21,9 @@ const ELSEWHERE: u32 = u32::MAX;
 
 /// Longer blocks come faster as messages, since a slot moves each line from core to core twice.
 const HANDED_BYTES_MAX: usize = 4 << 10;
+
+/// The same in large slots, which are taken where processes share cores.
+const HANDED_IN_TURNS_MAX: usize = 128 << 10;
 
 impl<P: Copy> Execution<P> {
     /// Shows a block to a member in the own slot, or keeps in mind that it must be sent.
@@ -32,13 +35,17 @@ impl<P: Copy> Execution<P> {
         }
         let Range { buffer, offset, length } = self.task.memories.range(from);
         let room = board.slot_bytes(turn) - self.written;
-        let fits = length <= HANDED_BYTES_MAX.min(room);
+        let most = match self.task.schedule.slots() {
+            Slots::Large => HANDED_IN_TURNS_MAX,
+            _ => HANDED_BYTES_MAX,
+        };
+        let fits = length <= most.min(room);
         let entry = if fits { length as u32 } else { ELSEWHERE };
         board.write(turn, peer as usize * ENTRY, ENTRY, |slot| {
             slot.copy_from_slice(&entry.to_le_bytes());
         });
         if fits {
-            board.write(turn, self.written, length, |slot| buffer.read(offset, slot));
+            write_into_slot(board, turn, self.written, Range { buffer, offset, length });
             self.written += length;
         } else {
             self.unsent.push((peer, from));
