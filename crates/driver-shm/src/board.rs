@@ -62,7 +62,8 @@ impl Slots {
     #[inline]
     pub const fn bytes(self) -> usize {
         match self {
-            Self::Small => 1 << 10,
+            // A kilobyte, and a table of lengths.
+            Self::Small => (1 << 10) + 2 * LINE,
             Self::Middle => 64 << 10,
             Self::Large => 1536 << 10,
         }

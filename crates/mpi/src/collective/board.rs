@@ -57,13 +57,17 @@ impl BoardPlace {
         debug_assert!(fresh, "it is decided once");
     }
 
-    /// What algorithms must know of it.
+    /// Whether what is prepared now may use it.
     #[inline]
+    pub(crate) fn is_usable(&self) -> bool {
+        self.board.get().is_some() && !self.is_hidden.get()
+    }
+
+    /// What algorithms must know of it.
     pub(crate) fn rooms(&self) -> Option<Rooms> {
-        let usable = self.board.get().is_some() && !self.is_hidden.get();
         let room = |slots: Slots| Room { slot_bytes: slots.bytes(), regions: self.regions.get() };
         let [small, middle, large] = [Slots::Small, Slots::Middle, Slots::Large].map(room);
-        usable.then_some(Rooms { small, middle, large })
+        self.is_usable().then_some(Rooms { small, middle, large })
     }
 }
 

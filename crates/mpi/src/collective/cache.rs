@@ -11,6 +11,9 @@ use collectives::{Input, Member, Operands, Schedule};
 use engine::RequestId;
 use memory::Scratch;
 
+use super::movement;
+use crate::communicator::Communicator;
+
 /// The last schedules of a communicator, and spare memory for executions.
 #[derive(Default)]
 pub(crate) struct CollectiveCache {
@@ -51,22 +54,18 @@ pub(crate) enum ScheduleKey {
 impl CollectiveCache {
     /// The schedule for `key`, made if it was not among the last few.
     #[inline]
-    pub(crate) fn schedule(
-        &self,
-        member: Member,
-        rooms: Option<Rooms>,
-        key: ScheduleKey,
-    ) -> Rc<Schedule> {
-        let asked = (key, rooms.is_some());
+    pub(crate) fn schedule(&self, communicator: &Communicator, key: ScheduleKey) -> Rc<Schedule> {
+        let asked = (key, communicator.board_place().is_usable());
         let schedules = self.schedules.borrow();
         if let Some((_, schedule)) = schedules.iter().find(|(kept, _)| *kept == asked) {
             return Rc::clone(schedule);
         }
         drop(schedules);
-        self.make(member, rooms, key)
+        self.make(movement::member(communicator), communicator.board_place().rooms(), key)
     }
 
     #[cold]
+    #[inline(never)]
     fn make(&self, member: Member, rooms: Option<Rooms>, key: ScheduleKey) -> Rc<Schedule> {
         let shared = rooms.and_then(|rooms| key.shared(member, rooms));
         let schedule = Rc::new(shared.unwrap_or_else(|| key.schedule(member)));
@@ -309,22 +308,23 @@ const SPARE_BYTES_MAX: usize = 4 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collectives::Situation;
+    use crate::collective::tests::world::World;
 
     #[test]
     fn the_last_schedules_are_kept() {
-        let cache = CollectiveCache::default();
-        let situation = Situation::plain(3);
-        let member = Member { rank: 1, size: 3, situation: &situation };
-        let barrier = cache.schedule(member, None, ScheduleKey::Barrier);
+        let world = World::new(3, false);
+        let communicator = &world.communicators[1];
+        let cache = &communicator.cache;
+        let get = |key| cache.schedule(communicator, key);
+        let barrier = get(ScheduleKey::Barrier);
         for bytes in 1..SCHEDULES_MAX {
-            cache.schedule(member, None, ScheduleKey::Bcast { root: 0, bytes });
+            get(ScheduleKey::Bcast { root: 0, bytes });
         }
-        assert!(Rc::ptr_eq(&barrier, &cache.schedule(member, None, ScheduleKey::Barrier)));
+        assert!(Rc::ptr_eq(&barrier, &get(ScheduleKey::Barrier)));
         for bytes in 1..=SCHEDULES_MAX {
-            cache.schedule(member, None, ScheduleKey::Bcast { root: 1, bytes });
+            get(ScheduleKey::Bcast { root: 1, bytes });
         }
-        assert!(!Rc::ptr_eq(&barrier, &cache.schedule(member, None, ScheduleKey::Barrier)));
+        assert!(!Rc::ptr_eq(&barrier, &get(ScheduleKey::Barrier)));
         assert_eq!(cache.schedules.borrow().len(), SCHEDULES_MAX);
     }
 

@@ -319,8 +319,7 @@ pub(super) fn member(communicator: &Communicator) -> Member<'_> {
 /// What this process does in an operation.
 #[inline]
 pub(super) fn schedule(communicator: &Communicator, key: ScheduleKey) -> Rc<Schedule> {
-    let rooms = communicator.board_place().rooms();
-    communicator.cache.schedule(member(communicator), rooms, key)
+    communicator.cache.schedule(communicator, key)
 }
 
 pub(super) fn prepare(

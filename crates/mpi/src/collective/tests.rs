@@ -3,4 +3,4 @@
 mod failures;
 mod moves;
 mod reductions;
-mod world;
+pub(super) mod world;

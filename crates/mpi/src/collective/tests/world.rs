@@ -22,15 +22,15 @@ use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 
 /// All processes of a job, and the communicator of all as each of them sees it.
-pub(super) struct World {
+pub(in crate::collective) struct World {
     engines: Vec<RefCell<Engine>>,
-    pub(super) communicators: Vec<Rc<Communicator>>,
+    pub(in crate::collective) communicators: Vec<Rc<Communicator>>,
     /// Who moves first, so that different tests see different orders.
     turn: Cell<usize>,
 }
 
 impl World {
-    pub(super) fn new(size: u32, crowded: bool) -> Self {
+    pub(in crate::collective) fn new(size: u32, crowded: bool) -> Self {
         let (engines, communicators) = (0..size).map(|rank| process(rank, size, crowded)).unzip();
         Self { engines, communicators, turn: Cell::new(0) }
     }
