@@ -100,15 +100,28 @@ impl Integers {
     /// Unless null, the program's pointer leads to so many integers.
     pub unsafe fn read(&self, count: usize) -> Outcome<Vec<i64>> {
         // SAFETY: the caller vouches for the length.
-        unsafe {
+        Ok(unsafe { self.one_by_one(count) }?.collect())
+    }
+
+    /// The first `count` integers, one after the other.
+    ///
+    /// # Errors
+    /// `Arg` for a null pointer.
+    ///
+    /// # Safety
+    /// As for [`Integers::read`], as long as the iterator is used.
+    pub unsafe fn one_by_one<'a>(
+        &self,
+        count: usize,
+    ) -> Outcome<impl Iterator<Item = i64> + use<'a>> {
+        // SAFETY: the caller vouches for the length.
+        let (ints, large): (&'a [c_int], &'a [i64]) = unsafe {
             match self.source {
-                IntegerSource::Int(first) => {
-                    let values = read(self.position, first, count)?;
-                    Ok(values.into_iter().map(i64::from).collect())
-                }
-                IntegerSource::Large(first) => read(self.position, first, count),
+                IntegerSource::Int(first) => (list(self.position, first, count)?, &[]),
+                IntegerSource::Large(first) => (&[], list(self.position, first, count)?),
             }
-        }
+        };
+        Ok(ints.iter().map(|value| i64::from(*value)).chain(large.iter().copied()))
     }
 
     /// The first `count` integers as `int`: for arguments that have no larger form.
@@ -133,14 +146,20 @@ impl Integers {
     /// As for [`Integers::read`].
     pub unsafe fn read_counts(&self, count: usize) -> Outcome<Vec<usize>> {
         // SAFETY: the caller vouches for the length.
-        let values = unsafe { self.read(count) }?;
-        let checked = values.into_iter().enumerate().map(|(index, value)| {
-            usize::try_from(value).map_err(|_| {
-                let detail = format!("has {value} at index {index}, but must not be negative");
-                Failure::argument(self.position, ErrorClass::Count, detail)
-            })
-        });
-        checked.collect()
+        let values = unsafe { self.one_by_one(count) }?;
+        values.enumerate().map(|(index, value)| self.checked_count(index, value)).collect()
+    }
+
+    /// One of the integers, which counts something.
+    ///
+    /// # Errors
+    /// `Count` if it is negative.
+    #[inline]
+    pub fn checked_count(&self, index: usize, value: i64) -> Outcome<usize> {
+        usize::try_from(value).map_err(|_| {
+            let detail = format!("has {value} at index {index}, but must not be negative");
+            Failure::argument(self.position, ErrorClass::Count, detail)
+        })
     }
 }
 
@@ -294,10 +313,15 @@ impl Triplets {
 }
 
 unsafe fn read<T: Copy>(position: usize, first: *const T, count: usize) -> Outcome<Vec<T>> {
+    // SAFETY: passed on to the caller.
+    Ok(unsafe { list(position, first, count) }?.to_vec())
+}
+
+unsafe fn list<'a, T>(position: usize, first: *const T, count: usize) -> Outcome<&'a [T]> {
     match (count, first.is_null()) {
-        (0, _) => Ok(Vec::new()),
+        (0, _) => Ok(&[]),
         (_, true) => Err(null(position)),
         // SAFETY: the caller vouches for the length.
-        (_, false) => Ok(unsafe { std::slice::from_raw_parts(first, count) }.to_vec()),
+        (_, false) => Ok(unsafe { std::slice::from_raw_parts(first, count) }),
     }
 }

@@ -1,7 +1,6 @@
 //! The buffers of one call, a block for each process.
 
 use std::ffi::c_void;
-use std::sync::Arc;
 
 use base::ErrorClass;
 use memory::Buffer;
@@ -9,7 +8,8 @@ use mpi::collective::EqualBlocks;
 
 use super::refuse_in_place;
 use crate::arguments::{
-    Elements, HandleList, Integers, TypeArgument, buffer_at, check_address, plain_buffer_at,
+    Elements, HandleList, Integers, TypeArgument, UsedDatatype, buffer_at, check_address,
+    plain_buffer_at,
 };
 use crate::c::Datatype;
 use crate::entry::Call;
@@ -57,28 +57,39 @@ pub fn equal_blocks(call: &Call, elements: Elements, size: u32) -> Outcome<Equal
 impl BlockTable {
     /// A buffer for each of `size` processes; displacements count extents of the datatype.
     pub fn buffers(&self, call: &Call, datatype: TypeArgument, size: u32) -> Outcome<Vec<Buffer>> {
-        let datatype = datatype.committed(call)?.object.into_owned();
+        let datatype = datatype.committed(call)?;
         let extent = datatype.extent();
-        self.each(size, |_| Ok((Arc::clone(&datatype), extent)))
+        self.each(call, size, |_| Ok((datatype.clone(), extent)))
     }
 
     fn each(
         &self,
+        call: &Call,
         size: u32,
-        mut of_block: impl FnMut(usize) -> Outcome<(Arc<datatype::Datatype>, isize)>,
+        mut of_block: impl FnMut(usize) -> Outcome<(UsedDatatype, isize)>,
     ) -> Outcome<Vec<Buffer>> {
         refuse_in_place(self.position, self.address)?;
+        let size = size as usize;
         // SAFETY: the program vouches for a count and a displacement for each process.
         let (counts, displacements) =
-            unsafe { (self.counts.read_counts(size as usize)?, self.displs.read(size as usize)?) };
-        let mut buffers = Vec::with_capacity(counts.len());
-        for (index, (count, displacement)) in counts.into_iter().zip(displacements).enumerate() {
+            unsafe { (self.counts.one_by_one(size)?, self.displs.one_by_one(size)?) };
+        let mut buffers = Vec::with_capacity(size);
+        for (index, (count, displacement)) in counts.zip(displacements).enumerate() {
+            let count = self.counts.checked_count(index, count)?;
             let (datatype, unit) = of_block(index)?;
             let offset = (displacement as isize).wrapping_mul(unit);
+            let address = self.address.cast::<u8>().wrapping_offset(offset).cast();
+            if !self.address.is_null() {
+                // SAFETY: the program vouches for its memory during the call.
+                let plain = unsafe { plain_buffer_at(call, address, count, datatype.handle) };
+                if let Some(buffer) = plain {
+                    buffers.push(buffer);
+                    continue;
+                }
+            }
             check_address(self.position, self.address, offset, count, &datatype)?;
-            let address = self.address.cast::<u8>().wrapping_offset(offset);
             // SAFETY: the program vouches for its memory during the call.
-            buffers.push(unsafe { buffer_at(address.cast(), count, &datatype) }?);
+            buffers.push(unsafe { buffer_at(address, count, &datatype) }?);
         }
         Ok(buffers)
     }
@@ -91,9 +102,9 @@ impl TypedBlockTable {
         // SAFETY: the program vouches for a datatype for each process.
         let handles = unsafe { self.types.read(size as usize) }?;
         let position = self.types.position;
-        self.blocks.each(size, |index| {
+        self.blocks.each(call, size, |index| {
             let datatype = TypeArgument { position, handle: handles[index] };
-            Ok((datatype.committed(call)?.object.into_owned(), 1))
+            Ok((datatype.committed(call)?, 1))
         })
     }
 }
