@@ -7,10 +7,12 @@ use std::thread;
 
 use base::ErrorClass;
 use mpi::ThreadLevel;
+use runtime::door::Visit;
 
 use crate::calls::tools::{self, ToolOutcome, Tools};
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
+use crate::helper;
 use crate::library::{Library, library};
 use crate::report::{self, Blamed};
 
@@ -71,6 +73,7 @@ fn enter_with(
     body: impl FnOnce(&Call) -> Outcome<()>,
 ) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
+    let visit = library().process.enter_if(phase & OPEN_LOCKED == OPEN);
     let mut admission = None;
     if phase & MANNER != OPEN {
         match admit(fail, entry, phase) {
@@ -80,6 +83,7 @@ fn enter_with(
     }
     let code = run(fail, entry, body);
     drop(admission);
+    drop(visit);
     code
 }
 
@@ -121,6 +125,11 @@ pub fn if_free<T>(look: impl FnOnce(&'static Library) -> T) -> Option<T> {
     let _guard = is_locked().then(Guard::lock);
     let is_main = || library.main_thread.get() == Some(&thread::current().id());
     (is_locked() || is_main()).then(|| look(library))
+}
+
+/// The program goes in where calls of its kind do not: those that are allowed at any time.
+pub fn pass_door(call: &Call) -> Visit<'_> {
+    call.library.process.enter_if(PHASE.load(Ordering::Relaxed) & OPEN_LOCKED == OPEN)
 }
 
 /// From now on tools are told of events, or no more.
@@ -243,6 +252,12 @@ pub fn update(call: &Call) {
     let change = |phase| Some(phase & !all | now);
     // It always succeeds: the change is never refused.
     let _ = PHASE.fetch_update(Ordering::Release, Ordering::Relaxed, change);
+    helper::update(bits[0].1);
+}
+
+/// Whether calls take the lock.
+pub fn is_locked() -> bool {
+    PHASE.load(Ordering::Acquire) & LOCKED != 0
 }
 
 /// Whether `MPI_Init` has returned, ever.

@@ -15,6 +15,7 @@ mod entry;
 mod failure;
 mod generated;
 mod handles;
+mod helper;
 mod library;
 mod native;
 mod predefined;

@@ -113,6 +113,7 @@ impl Process {
             self.send_buffered(communicator, peer, tag, &buffer)?;
             return Ok(Request::Done);
         }
+        let bytes = buffer.len();
         let send = Send {
             gate: communicator.checked_gate(peer)?,
             peer,
@@ -123,7 +124,10 @@ impl Process {
         };
         Ok(match self.runtime().send(send) {
             None => Request::Done,
-            Some(id) => Request::Transfer(Transfer::new(id, false)),
+            Some(id) => {
+                self.may_need_help(bytes);
+                Request::Transfer(Transfer::new(id, false))
+            }
         })
     }
 
@@ -164,7 +168,9 @@ impl Process {
             return Ok(Request::OfNull);
         };
         let context = communicator.point_to_point_context();
+        let bytes = buffer.len();
         let id = self.runtime().receive(Receive { context, source, tag, buffer });
+        self.may_need_help(bytes);
         Ok(Request::Transfer(Transfer::new(id, true)))
     }
 

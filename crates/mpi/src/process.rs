@@ -1,6 +1,7 @@
 //! The process: what it is to MPI from its start to its end (chapter 11 of the standard), and the
 //! ground on which everything else stands.
 
+pub(crate) mod helping;
 mod life;
 mod waiting;
 
@@ -16,6 +17,7 @@ use engine::{ContextSlot, Problem, Receive, RequestId, Send};
 use launch::Job;
 use memory::Buffer;
 use runtime::configuration::{Configuration, InitialErrorHandler};
+use runtime::door::{self, Door, Visit};
 use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
 use runtime::{Guidance, Runtime};
@@ -33,9 +35,15 @@ use crate::window::Window;
 /// callback of the program, which may call MPI again.
 ///
 /// One thread at a time uses a process. Where the program's threads may all call MPI at once, each
-/// call holds [`Process::lock`], which waiting gives up.
+/// call holds [`Process::lock`], which waiting gives up; elsewhere each call passes the door
+/// ([`Process::enter_if`]), behind which the helper may be while the program is outside.
 pub struct Process {
     lock: ReentrantLock,
+    door: Door,
+    /// Whether the helper is at work, which must not call functions of the program.
+    helped: Cell<bool>,
+    /// Calls the helper; none: there is none.
+    helper: Cell<Option<fn()>>,
     started: OnceCell<Started>,
     /// The highest level that was asked for, and that of the world.
     level: Cell<ThreadLevel>,
@@ -116,6 +124,9 @@ impl Default for Process {
     fn default() -> Self {
         Self {
             lock: ReentrantLock::default(),
+            door: Door::default(),
+            helped: Cell::new(false),
+            helper: Cell::new(None),
             started: OnceCell::new(),
             level: Cell::new(ThreadLevel::Single),
             world_level: Cell::new(ThreadLevel::Single),
@@ -192,6 +203,13 @@ impl Process {
     #[inline]
     pub fn lock(&self) -> &ReentrantLock {
         &self.lock
+    }
+
+    /// The program goes in, if this is the door for it: below the level
+    /// [`ThreadLevel::Multiple`].
+    #[inline(always)]
+    pub fn enter_if(&self, condition: bool) -> Visit<'_> {
+        self.door.enter_if(condition, &door::Process)
     }
 
     /// Seconds since some moment in the past (`MPI_Wtime`).

@@ -4,5 +4,6 @@
 //! those that send it much each through a [`lane`] of its own. Both are handed memory, and know
 //! neither how that is shared nor what the packets mean.
 
+pub mod door;
 pub mod lane;
 pub mod ring;

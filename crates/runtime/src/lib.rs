@@ -9,6 +9,7 @@
 
 pub mod configuration;
 mod copying;
+pub mod door;
 mod gathering;
 mod guidance;
 pub mod instruments;

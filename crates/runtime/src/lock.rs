@@ -31,6 +31,18 @@ impl ReentrantLock {
         self.depth.store(self.depth.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
+    /// Takes the lock if nobody has it.
+    pub fn try_lock(&self) -> bool {
+        let mut held = self.held.lock();
+        if *held {
+            return false;
+        }
+        *held = true;
+        self.holder.store(thread_number(), Ordering::Relaxed);
+        self.depth.store(1, Ordering::Relaxed);
+        true
+    }
+
     /// Gives one taking back.
     pub fn unlock(&self) {
         let depth = self.depth.load(Ordering::Relaxed) - 1;

@@ -12,6 +12,7 @@ pub mod membarrier;
 pub mod process;
 pub mod random;
 pub mod resources;
+pub mod signals;
 pub mod socket;
 
 use std::io;

@@ -1,10 +1,12 @@
-//! Memory barriers on all processes at once (membarrier(2)): the rare side pays, so that the
-//! frequent side needs no fence of its own.
+//! Memory barriers on all processes, or on all threads of one, at once (membarrier(2)): the rare
+//! side pays, so that the frequent side needs no fence of its own.
 
 use std::io;
 
 const REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
+const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
+const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
 
 /// Asks that this process takes part in the barriers of others.
 ///
@@ -17,6 +19,19 @@ pub fn register() -> io::Result<()> {
 /// A full memory barrier on every running thread of every registered process.
 pub fn global() -> io::Result<()> {
     call(GLOBAL_EXPEDITED)
+}
+
+/// Asks that the threads of this process take part in its own barriers.
+///
+/// # Errors
+/// The kernel or a container's filter does not allow it.
+pub fn register_threads() -> io::Result<()> {
+    call(REGISTER_PRIVATE_EXPEDITED)
+}
+
+/// A full memory barrier on every running thread of this process, once it is registered.
+pub fn threads() -> io::Result<()> {
+    call(PRIVATE_EXPEDITED)
 }
 
 fn call(command: libc::c_int) -> io::Result<()> {

@@ -67,6 +67,7 @@ fn initialize(call: &Call, level: ThreadLevel) -> Outcome<()> {
         return Err(Failure::new(ErrorClass::Other, detail));
     }
     let process = &call.library.process;
+    let _visit = entry::pass_door(call);
     let complaints = process.initialize(level)?;
     if process.rank() == 0 {
         tell(&complaints);

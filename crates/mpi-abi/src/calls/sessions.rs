@@ -36,6 +36,7 @@ pub fn session_init(
         Some(name) => environment::level_named(&name).ok_or_else(|| unknown_level(&name))?,
     };
     let process = &call.library.process;
+    let _visit = entry::pass_door(call);
     let (made, complaints) = process.open_session(level, errhandler)?;
     if process.rank() == 0 {
         environment::tell(&complaints);
@@ -78,6 +79,7 @@ impl Call {
 
 pub fn session_finalize(call: &Call, session: Out<Session>) -> Outcome<()> {
     let known = call.session(1, session.value())?;
+    let _visit = entry::pass_door(call);
     call.library.process.close_session(&known)?;
     call.library.sessions.forget(known.handle);
     entry::update(call);

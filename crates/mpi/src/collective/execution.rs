@@ -105,6 +105,11 @@ impl<P: Copy> Execution<P> {
         }
     }
 
+    /// Whether functions of the program combine elements.
+    pub(crate) fn calls_program(&self) -> bool {
+        matches!(self.task.combination, Some(Combination::User { .. }))
+    }
+
     /// On the board it is one of those that the program begins and does not wait for at once.
     pub(crate) fn not_blocking(&mut self) {
         self.is_blocking = false;

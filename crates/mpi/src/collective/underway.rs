@@ -69,6 +69,9 @@ impl Advance for Underway {
             return true;
         }
         let Ok(mut execution) = self.execution.try_borrow_mut() else { return false };
+        if process.is_helped() && (execution.calls_program() || self.finally.borrow().is_some()) {
+            return false;
+        }
         let link = Link::of(process, &self.communicator);
         if !execution.advance(&link) {
             return self.watch.look(process, &link, &execution);

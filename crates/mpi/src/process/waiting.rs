@@ -15,6 +15,7 @@ impl Process {
     /// more steps.
     pub(crate) fn keep_advancing(&self, operation: Rc<dyn Advance>) {
         self.underway.borrow_mut().push(operation);
+        self.call_helper();
     }
 
     /// Advances all operations that take steps of their own; whether one of them came to its end.

@@ -1,0 +1,150 @@
+//! The helper: a thread that makes progress while the program does something else.
+//!
+//! It sleeps as long as the program looks after its messages itself. From time to time, ever more
+//! seldom, it sees whether the program has been in the library since it last did; if not, it goes in
+//! as a guest, makes what progress can be made, and sleeps until something arrives.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use mpi::{Help, Process, Rest};
+use runtime::door;
+use sys::futex;
+
+use crate::entry;
+use crate::library::library;
+
+/// How soon the helper looks after the program has called it, or has just been in the library, and
+/// how seldom at last.
+const LOOK_MIN: Duration = Duration::from_micros(20);
+const LOOK_MAX: Duration = Duration::from_millis(2);
+
+/// How long it sleeps at most: a bound for the damage if a bell were ever missed.
+const SLEEP_MAX: Duration = Duration::from_millis(500);
+
+/// Calls that are not heard after many that were in vain.
+const UNHEARD_MAX: u32 = 64;
+
+/// Its memory for calls.
+const STACK_BYTES: usize = 512 << 10;
+
+/// The thread, as long as there is one.
+static THREAD: parking_lot::Mutex<Option<JoinHandle<()>>> = parking_lot::Mutex::new(None);
+/// It shall end.
+static ENDS: AtomicBool = AtomicBool::new(false);
+/// What it sleeps on between two looks: whether a call would wake it.
+static PAUSE: AtomicU32 = AtomicU32::new(ATTENTIVE);
+/// So many calls will not be heard.
+static UNHEARD: AtomicU32 = AtomicU32::new(0);
+
+/// The helper looks soon by itself, or sleeps until something arrives.
+const ATTENTIVE: u32 = 0;
+/// The helper sleeps until its next look, or a call.
+const PAUSING: u32 = 1;
+
+/// Starts the helper, or ends it, as the library is open or not.
+pub fn update(is_open: bool) {
+    let mut thread = THREAD.lock();
+    match (is_open, thread.take()) {
+        (true, None) => *thread = start(),
+        (false, Some(handle)) => {
+            let process = &library().process;
+            process.set_helper(None);
+            ENDS.store(true, Ordering::SeqCst);
+            wake();
+            if let Some(bell) = process.doorbell() {
+                bell.ring();
+            }
+            // It only ends otherwise if it panicked, which was told.
+            let _ = handle.join();
+        }
+        (_, same) => *thread = same,
+    }
+}
+
+/// Without a helper, progress is made by calls only.
+fn start() -> Option<JoinHandle<()>> {
+    let process = &library().process;
+    if process.doorbell().is_none() || !door::Process::opens_to_guests() {
+        return None;
+    }
+    ENDS.store(false, Ordering::Relaxed);
+    let builder = thread::Builder::new().name("combray-helper".into()).stack_size(STACK_BYTES);
+    let handle = sys::signals::without_signals(|| builder.spawn(run)).ok()?;
+    process.set_helper(Some(call));
+    Some(handle)
+}
+
+/// The program has begun something large, and perhaps goes away now.
+fn call() {
+    if PAUSE.load(Ordering::Relaxed) != PAUSING {
+        return;
+    }
+    match UNHEARD.load(Ordering::Relaxed) {
+        0 => wake(),
+        left => UNHEARD.store(left - 1, Ordering::Relaxed),
+    }
+}
+
+fn wake() {
+    if PAUSE.swap(ATTENTIVE, Ordering::SeqCst) == PAUSING {
+        // The word is valid; waking can only fail for a word that is not.
+        let _ = futex::wake(&PAUSE, 1);
+    }
+}
+
+fn run() {
+    let process = &library().process;
+    let Some(bell) = process.doorbell() else { return };
+    let (mut seen, mut pause, mut vain) = (process.steps(), LOOK_MIN, 0);
+    while !ENDS.load(Ordering::SeqCst) {
+        let was_called = pause > LOOK_MIN && sleep(pause);
+        if was_called {
+            pause = LOOK_MIN;
+            seen = process.steps();
+        }
+        if pause == LOOK_MIN {
+            thread::sleep(LOOK_MIN);
+        }
+        let now = process.steps();
+        let is_away = now.is_multiple_of(2) && now.wrapping_sub(seen) <= u32::from(was_called);
+        if was_called {
+            vain = if is_away { 0 } else { UNHEARD_MAX.min(2 * vain + 1) };
+            UNHEARD.store(vain, Ordering::Relaxed);
+        }
+        seen = now;
+        if !is_away {
+            // The program looks after its messages.
+            pause = LOOK_MAX.min(pause * 2);
+            continue;
+        }
+        pause = LOOK_MIN;
+        while !ENDS.load(Ordering::SeqCst) && process.steps() == seen {
+            match help(process).map(|help| help.progress()) {
+                Some(Rest::UntilRung(ticket)) => bell.wait(ticket, SLEEP_MAX),
+                Some(Rest::None) => {}
+                Some(Rest::Short) | None => thread::sleep(LOOK_MIN),
+            }
+        }
+    }
+}
+
+/// Sleeps until the next look; whether the program called.
+fn sleep(pause: Duration) -> bool {
+    PAUSE.store(PAUSING, Ordering::SeqCst);
+    if !ENDS.load(Ordering::SeqCst) {
+        futex::wait(&PAUSE, PAUSING, Some(pause));
+    }
+    PAUSE.swap(ATTENTIVE, Ordering::SeqCst) == ATTENTIVE
+}
+
+/// The helper goes in, by the way that the calls of the program take now.
+fn help(process: &Process) -> Option<Help<'_>> {
+    if entry::is_locked() {
+        return process.help_with_lock();
+    }
+    let help = process.help()?;
+    // The way may have been changed until the helper was inside; since then it cannot be.
+    (!entry::is_locked()).then_some(help)
+}

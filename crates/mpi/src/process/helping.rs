@@ -1,0 +1,125 @@
+//! Progress while the program does something else.
+
+use std::sync::Arc;
+
+use driver::Doorbell;
+use runtime::door::{self, Guest};
+
+use super::Process;
+
+/// What the helper has of a process while it is inside.
+pub struct Help<'a> {
+    process: &'a Process,
+    entry: Entry<'a>,
+}
+
+/// How the helper came in.
+enum Entry<'a> {
+    Door(Guest<'a, door::Process>),
+    Lock,
+}
+
+/// When the helper is to look again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// When the bell rings, which was armed.
+    UntilRung(u32),
+    /// Soon: nobody rings for what is awaited.
+    Short,
+    /// At once, if the program does not come.
+    None,
+}
+
+/// Messages of so many bytes are worth calling the helper for.
+const HELPED_BYTES_MIN: usize = 32 << 10;
+
+/// So many rounds of progress the helper makes before it sees whether the program wants to go on.
+const ROUNDS: u32 = 64;
+
+impl Process {
+    /// How often the program came and went, below the level at which all threads call: odd while it
+    /// is inside.
+    pub fn steps(&self) -> u32 {
+        self.door.steps()
+    }
+
+    /// The helper goes in through the door, unless the program is inside.
+    pub fn help(&self) -> Option<Help<'_>> {
+        let guest = self.door.try_enter_as_guest(&door::Process)?;
+        Some(Help { process: self, entry: Entry::Door(guest) })
+    }
+
+    /// The same where calls take the lock.
+    pub fn help_with_lock(&self) -> Option<Help<'_>> {
+        self.lock.try_lock().then_some(Help { process: self, entry: Entry::Lock })
+    }
+
+    /// From now on `call` calls the helper, or there is none.
+    pub fn set_helper(&self, call: Option<fn()>) {
+        self.helper.set(call);
+    }
+
+    /// Something of so many bytes was begun that the program may not look after.
+    #[inline]
+    pub(crate) fn may_need_help(&self, bytes: usize) {
+        if bytes >= HELPED_BYTES_MIN {
+            self.call_helper();
+        }
+    }
+
+    /// Something was begun that takes steps of its own.
+    #[cold]
+    pub(crate) fn call_helper(&self) {
+        if let Some(call) = self.helper.get() {
+            call();
+        }
+    }
+
+    /// What rings when something arrives; none if nothing can.
+    pub fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
+        self.started().doorbell.clone()
+    }
+
+    /// Whether functions of the program must not be called now.
+    pub(crate) fn is_helped(&self) -> bool {
+        self.helped.get()
+    }
+}
+
+impl Help<'_> {
+    /// Makes progress as long as there is something to do and the program does not come.
+    pub fn progress(&self) -> Rest {
+        let process = self.process;
+        let Some(bell) = &process.started().doorbell else { return Rest::Short };
+        process.helped.set(true);
+        let mut rest = Rest::None;
+        let ticket = bell.arm();
+        for _ in 0..ROUNDS {
+            if !process.progress() {
+                let again = process.runtime().must_look_again();
+                rest = if again { Rest::Short } else { Rest::UntilRung(ticket) };
+                break;
+            }
+            if self.is_awaited() {
+                break;
+            }
+        }
+        process.helped.set(false);
+        rest
+    }
+
+    fn is_awaited(&self) -> bool {
+        match &self.entry {
+            Entry::Door(guest) => guest.is_awaited(),
+            Entry::Lock => false,
+        }
+    }
+}
+
+impl Drop for Help<'_> {
+    fn drop(&mut self) {
+        if matches!(self.entry, Entry::Lock) {
+            self.process.lock.unlock();
+        }
+    }
+}

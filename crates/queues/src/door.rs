@@ -1,0 +1,260 @@
+//! The door of the library, below the level at which threads call all at once.
+//!
+//! The program goes in and out with every call, and pays two plain stores and a look for it. While
+//! it is outside, one guest may come in: the helper that makes progress for it. The guest pays for
+//! the barriers of both sides, by making all threads of the process pass one between what it says
+//! and what it looks at. The program waits for a guest only while that is inside, or just looks
+//! whether it may be; and it sleeps meanwhile, so that the guest gets the core.
+
+use std::fmt;
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Who is inside: the program, or its guest, or nobody.
+#[derive(Default)]
+pub struct Door {
+    /// Counts the program's steps over the threshold: odd while it is inside. Written by it alone.
+    steps: Line<AtomicU32>,
+    /// What the guest does. Written by the guest, and by a program that waits for it.
+    guest: Line<AtomicU32>,
+}
+
+/// Keeps what the program writes with each call apart from what it only looks at.
+#[derive(Default)]
+#[repr(align(64))]
+struct Line<T>(T);
+
+/// What a door needs of the system.
+pub trait Threads {
+    /// Makes every thread of the process that runs pass a full memory barrier.
+    fn pass_barrier(&self);
+
+    /// Sleeps while the word is `expected`, or shorter.
+    fn sleep(&self, word: &AtomicU32, expected: u32);
+
+    /// Wakes who sleeps on the word.
+    fn wake(&self, word: &AtomicU32);
+}
+
+/// The guest is outside.
+const AWAY: u32 = 0;
+/// The guest is inside, or looks whether it may be.
+const HERE: u32 = 1;
+/// The same, and the program sleeps until it has left.
+const AWAITED: u32 = 2;
+
+/// How often the program looks whether the guest has left before it sleeps.
+const LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
+
+/// The program is inside as long as this is there.
+pub struct Visit<'a> {
+    door: &'a Door,
+    is_outermost: bool,
+}
+
+/// The guest is inside as long as this is there.
+pub struct Guest<'a, T: Threads> {
+    door: &'a Door,
+    threads: &'a T,
+}
+
+impl Door {
+    /// The program goes in. Functions of the program that the library calls may go in again.
+    #[inline(always)]
+    pub fn enter(&self, threads: &impl Threads) -> Visit<'_> {
+        self.enter_if(true, threads)
+    }
+
+    /// The same, if this is the door for it; otherwise nothing happens, now and when it leaves.
+    #[inline(always)]
+    pub fn enter_if(&self, condition: bool, threads: &impl Threads) -> Visit<'_> {
+        let steps = self.steps.0.load(Ordering::Relaxed);
+        let is_outermost = condition && steps.is_multiple_of(2);
+        if is_outermost {
+            self.steps.0.store(steps.wrapping_add(1), Ordering::Relaxed);
+            light_barrier();
+            if self.guest.0.load(Ordering::Acquire) != AWAY {
+                self.wait_for_guest(threads);
+            }
+        }
+        Visit { door: self, is_outermost }
+    }
+
+    #[cold]
+    fn wait_for_guest(&self, threads: &impl Threads) {
+        for look in 0_u32.. {
+            match self.guest.0.load(Ordering::Acquire) {
+                AWAY => return,
+                HERE if look < LOOKS => std::hint::spin_loop(),
+                HERE => {
+                    let order = Ordering::Relaxed;
+                    let _ = self.guest.0.compare_exchange(HERE, AWAITED, order, order);
+                }
+                _ => threads.sleep(&self.guest.0, AWAITED),
+            }
+        }
+    }
+
+    /// How many steps over the threshold the program has made: odd while it is inside.
+    pub fn steps(&self) -> u32 {
+        self.steps.0.load(Ordering::Relaxed)
+    }
+
+    /// The guest goes in, unless the program is inside. There is one guest.
+    pub fn try_enter_as_guest<'a, T: Threads>(&'a self, threads: &'a T) -> Option<Guest<'a, T>> {
+        if !self.steps().is_multiple_of(2) {
+            return None;
+        }
+        self.guest.0.store(HERE, Ordering::Relaxed);
+        threads.pass_barrier();
+        let guest = Guest { door: self, threads };
+        // Either the program saw the guest, and waits, or it is seen here.
+        self.steps.0.load(Ordering::Acquire).is_multiple_of(2).then_some(guest)
+    }
+}
+
+/// What the program did before comes before what it does next, for its own processor, and for a
+/// guest's that makes it pass a barrier.
+#[inline(always)]
+fn light_barrier() {
+    #[cfg(not(loom))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    // The checker knows no barrier that one thread makes another pass; so here each has its own.
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}
+
+impl Drop for Visit<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.is_outermost {
+            let steps = &self.door.steps.0;
+            steps.store(steps.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        }
+    }
+}
+
+impl<T: Threads> Guest<'_, T> {
+    /// Whether the program waits outside for the guest to leave.
+    pub fn is_awaited(&self) -> bool {
+        !self.door.steps().is_multiple_of(2)
+    }
+}
+
+impl<T: Threads> Drop for Guest<'_, T> {
+    fn drop(&mut self) {
+        if self.door.guest.0.swap(AWAY, Ordering::Release) == AWAITED {
+            self.threads.wake(&self.door.guest.0);
+        }
+    }
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Door({} steps)", self.steps())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, fence};
+    use std::thread;
+
+    /// As the system would, but that the program pays for its barrier itself (see `enter`).
+    struct Here;
+
+    impl Threads for Here {
+        fn pass_barrier(&self) {
+            fence(Ordering::SeqCst);
+        }
+
+        fn sleep(&self, _: &AtomicU32, _: u32) {
+            thread::yield_now();
+        }
+
+        fn wake(&self, _: &AtomicU32) {}
+    }
+
+    #[test]
+    fn calls_inside_calls_are_one_visit() {
+        let door = Door::default();
+        let outer = door.enter(&Here);
+        drop(door.enter(&Here));
+        assert!(door.try_enter_as_guest(&Here).is_none());
+        drop(outer);
+        assert_eq!(door.steps(), 2);
+        assert!(door.try_enter_as_guest(&Here).is_some());
+    }
+
+    #[test]
+    fn the_program_waits_for_a_guest_that_is_inside() {
+        let (door, left) = (Door::default(), AtomicBool::new(false));
+        let guest = door.try_enter_as_guest(&Here).expect("nobody is inside");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _visit = door.enter(&Here);
+                assert!(left.load(Ordering::Acquire));
+            });
+            while !guest.is_awaited() {
+                thread::yield_now();
+            }
+            left.store(true, Ordering::Release);
+            drop(guest);
+        });
+    }
+}
+
+/// All interleavings: `RUSTFLAGS='--cfg loom' cargo test -p queues --release door`.
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    struct Model;
+
+    impl Threads for Model {
+        fn pass_barrier(&self) {
+            loom::sync::atomic::fence(Ordering::SeqCst);
+        }
+
+        fn sleep(&self, _: &AtomicU32, _: u32) {
+            thread::yield_now();
+        }
+
+        fn wake(&self, _: &AtomicU32) {}
+    }
+
+    struct House {
+        door: Door,
+        inside: UnsafeCell<u32>,
+    }
+
+    #[test]
+    fn nobody_meets_a_guest() {
+        loom::model(|| {
+            let door = Door { steps: Line(AtomicU32::new(0)), guest: Line(AtomicU32::new(0)) };
+            let house = Arc::new(House { door, inside: UnsafeCell::new(0) });
+            let other = Arc::clone(&house);
+            let helper = thread::spawn(move || {
+                for _ in 0..2 {
+                    if let Some(_guest) = other.door.try_enter_as_guest(&Model) {
+                        // SAFETY: the checker finds whoever is inside at the same time.
+                        other.inside.with_mut(|inside| unsafe { *inside += 1 });
+                    }
+                }
+            });
+            for _ in 0..2 {
+                let _visit = house.door.enter(&Model);
+                // SAFETY: as above.
+                house.inside.with_mut(|inside| unsafe { *inside += 1 });
+            }
+            helper.join().unwrap();
+        });
+    }
+}
