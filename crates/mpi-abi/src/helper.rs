@@ -15,16 +15,18 @@ use sys::futex;
 use crate::entry;
 use crate::library::library;
 
-/// How soon the helper looks after the program has called it, or has just been in the library, and
-/// how seldom at last.
-const LOOK_MIN: Duration = Duration::from_micros(20);
-const LOOK_MAX: Duration = Duration::from_millis(2);
+/// If the program does not come and go for so long, it is away.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// How long the helper pauses after it saw the program busy in the library: at first, and at last.
+const PAUSE_MIN: Duration = Duration::from_micros(200);
+const PAUSE_MAX: Duration = Duration::from_millis(2);
 
 /// How long it sleeps at most: a bound for the damage if a bell were ever missed.
 const SLEEP_MAX: Duration = Duration::from_millis(500);
 
 /// Calls that are not heard after many that were in vain.
-const UNHEARD_MAX: u32 = 64;
+const UNHEARD_MAX: u32 = 63;
 
 /// Its memory for calls.
 const STACK_BYTES: usize = 512 << 10;
@@ -97,34 +99,31 @@ fn wake() {
 fn run() {
     let process = &library().process;
     let Some(bell) = process.doorbell() else { return };
-    let (mut seen, mut pause, mut vain) = (process.steps(), LOOK_MIN, 0);
+    let (mut pause, mut vain) = (PAUSE_MAX, 0);
     while !ENDS.load(Ordering::SeqCst) {
-        let was_called = pause > LOOK_MIN && sleep(pause);
-        if was_called {
-            pause = LOOK_MIN;
-            seen = process.steps();
+        let was_called = sleep(pause);
+        let mut steps = process.steps();
+        thread::sleep(LOOK);
+        if was_called && !steps.is_multiple_of(2) {
+            // It was still in the call that called.
+            steps = steps.wrapping_add(1);
         }
-        if pause == LOOK_MIN {
-            thread::sleep(LOOK_MIN);
-        }
-        let now = process.steps();
-        let is_away = now.is_multiple_of(2) && now.wrapping_sub(seen) <= u32::from(was_called);
-        if was_called {
-            vain = if is_away { 0 } else { UNHEARD_MAX.min(2 * vain + 1) };
-            UNHEARD.store(vain, Ordering::Relaxed);
-        }
-        seen = now;
-        if !is_away {
+        if steps != process.steps() || !steps.is_multiple_of(2) {
             // The program looks after its messages.
-            pause = LOOK_MAX.min(pause * 2);
+            if was_called {
+                vain = UNHEARD_MAX.min(2 * vain + 1);
+                UNHEARD.store(vain, Ordering::Relaxed);
+            }
+            pause = PAUSE_MAX.min(pause * 2);
             continue;
         }
-        pause = LOOK_MIN;
-        while !ENDS.load(Ordering::SeqCst) && process.steps() == seen {
+        UNHEARD.store(0, Ordering::Relaxed);
+        (vain, pause) = (0, PAUSE_MIN);
+        while !ENDS.load(Ordering::SeqCst) && process.steps() == steps {
             match help(process).map(|help| help.progress()) {
                 Some(Rest::UntilRung(ticket)) => bell.wait(ticket, SLEEP_MAX),
                 Some(Rest::None) => {}
-                Some(Rest::Short) | None => thread::sleep(LOOK_MIN),
+                Some(Rest::Short) | None => thread::sleep(LOOK),
             }
         }
     }

@@ -114,18 +114,22 @@ impl Process {
             return Ok(Request::Done);
         }
         let bytes = buffer.len();
+        let gate = communicator.checked_gate(peer)?;
         let send = Send {
-            gate: communicator.checked_gate(peer)?,
+            gate,
             peer,
             context: communicator.point_to_point_context(),
             tag,
             synchronous: mode == SendMode::Synchronous,
             buffer,
         };
-        Ok(match self.runtime().send(send) {
+        let submitted = self.runtime().send(send);
+        Ok(match submitted {
             None => Request::Done,
             Some(id) => {
-                self.may_need_help(bytes);
+                if !self.runtime().is_near(gate) {
+                    self.may_need_help(bytes);
+                }
                 Request::Transfer(Transfer::new(id, false))
             }
         })

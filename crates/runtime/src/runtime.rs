@@ -419,6 +419,11 @@ impl Runtime {
         }
     }
 
+    /// Whether a peer is reached through memory, so that it fetches what is announced to it.
+    pub fn is_near(&self, gate: GateId) -> bool {
+        self.engine.is_connected(gate) && self.engine.rails_of(gate)[0] < TCP
+    }
+
     /// A peer on this machine whose process has ended, if there is one. To be asked seldom.
     pub fn ended_peer(&self) -> Option<GateId> {
         self.rails.shm.ended_peer()

@@ -51,7 +51,7 @@ impl Process {
 
     /// The same where calls take the lock.
     pub fn help_with_lock(&self) -> Option<Help<'_>> {
-        self.lock.try_lock().then_some(Help { process: self, entry: Entry::Lock })
+        self.lock.try_lock().then(|| Help { process: self, entry: Entry::Lock })
     }
 
     /// From now on `call` calls the helper, or there is none.
