@@ -102,13 +102,13 @@ fn run() {
     let (mut pause, mut vain) = (PAUSE_MAX, 0);
     while !ENDS.load(Ordering::SeqCst) {
         let was_called = sleep(pause);
-        let mut steps = process.steps();
+        let mut before = steps(process);
         thread::sleep(LOOK);
-        if was_called && !steps.is_multiple_of(2) {
+        if was_called && !before.is_multiple_of(2) {
             // It was still in the call that called.
-            steps = steps.wrapping_add(1);
+            before = before.wrapping_add(1);
         }
-        if steps != process.steps() || !steps.is_multiple_of(2) {
+        if before != steps(process) || !before.is_multiple_of(2) {
             // The program looks after its messages.
             if was_called {
                 vain = UNHEARD_MAX.min(2 * vain + 1);
@@ -119,7 +119,7 @@ fn run() {
         }
         UNHEARD.store(0, Ordering::Relaxed);
         (vain, pause) = (0, PAUSE_MIN);
-        while !ENDS.load(Ordering::SeqCst) && process.steps() == steps {
+        while !ENDS.load(Ordering::SeqCst) && steps(process) == before {
             match help(process).map(|help| help.progress()) {
                 Some(Rest::UntilRung(ticket)) => bell.wait(ticket, SLEEP_MAX),
                 Some(Rest::None) => {}
@@ -136,6 +136,11 @@ fn sleep(pause: Duration) -> bool {
         futex::wait(&PAUSE, PAUSING, Some(pause));
     }
     PAUSE.swap(ATTENTIVE, Ordering::SeqCst) == ATTENTIVE
+}
+
+/// How many steps the program has made, in and out, by the way that its calls take now.
+fn steps(process: &Process) -> u32 {
+    if entry::is_locked() { process.lock().steps() } else { process.steps() }
 }
 
 /// The helper goes in, by the way that the calls of the program take now.

@@ -1,7 +1,7 @@
 //! The one lock of a process whose threads may all call MPI at once.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -19,6 +19,9 @@ pub struct ReentrantLock {
     holder: AtomicU64,
     /// How often the holder has taken it. Touched by the holder only.
     depth: AtomicU64,
+    /// How often threads have come, and how many are here: those that gave it up for a while too.
+    arrivals: AtomicU32,
+    present: AtomicU32,
 }
 
 impl ReentrantLock {
@@ -26,12 +29,14 @@ impl ReentrantLock {
     pub fn lock(&self) {
         let own = thread_number();
         if self.holder.load(Ordering::Relaxed) != own {
+            self.arrivals.fetch_add(1, Ordering::Relaxed);
+            self.present.fetch_add(1, Ordering::Relaxed);
             self.acquire(own);
         }
         self.depth.store(self.depth.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Takes the lock if nobody has it.
+    /// Takes the lock if nobody has it, without having come; [`give_back`](Self::give_back) must follow.
     pub fn try_lock(&self) -> bool {
         let mut held = self.held.lock();
         if *held {
@@ -39,8 +44,13 @@ impl ReentrantLock {
         }
         *held = true;
         self.holder.store(thread_number(), Ordering::Relaxed);
-        self.depth.store(1, Ordering::Relaxed);
+        self.depth.store(0, Ordering::Relaxed);
         true
+    }
+
+    /// Gives back what [`try_lock`](Self::try_lock) took.
+    pub fn give_back(&self) {
+        self.release();
     }
 
     /// Gives one taking back.
@@ -48,8 +58,15 @@ impl ReentrantLock {
         let depth = self.depth.load(Ordering::Relaxed) - 1;
         self.depth.store(depth, Ordering::Relaxed);
         if depth == 0 {
+            self.present.fetch_sub(1, Ordering::Relaxed);
             self.release();
         }
+    }
+
+    /// How many steps threads have made, in and out: odd while one is inside, or waits there.
+    pub fn steps(&self) -> u32 {
+        let present = self.present.load(Ordering::Relaxed);
+        self.arrivals.load(Ordering::Relaxed).wrapping_mul(2) | u32::from(present > 0)
     }
 
     /// Runs `pause` without the lock, if this thread holds it.

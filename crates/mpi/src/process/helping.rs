@@ -37,8 +37,7 @@ const HELPED_BYTES_MIN: usize = 32 << 10;
 const ROUNDS: u32 = 64;
 
 impl Process {
-    /// How often the program came and went, below the level at which all threads call: odd while it
-    /// is inside.
+    /// How many steps the program has made through the door, in and out: odd while it is inside.
     pub fn steps(&self) -> u32 {
         self.door.steps()
     }
@@ -119,7 +118,7 @@ impl Help<'_> {
 impl Drop for Help<'_> {
     fn drop(&mut self) {
         if matches!(self.entry, Entry::Lock) {
-            self.process.lock.unlock();
+            self.process.lock.give_back();
         }
     }
 }
