@@ -18,9 +18,17 @@ use crate::library::library;
 /// If the program does not come and go for so long, it is away.
 const LOOK: Duration = Duration::from_micros(20);
 
-/// How long the helper pauses after it saw the program busy in the library: at first, and at last.
+/// How long the helper pauses after it saw the program busy in the library: at first, and at last;
+/// while the program stays in one call, which then looks after everything, at last longer.
 const PAUSE_MIN: Duration = Duration::from_micros(200);
 const PAUSE_MAX: Duration = Duration::from_millis(2);
+const PAUSE_MAX_IN_CALL: Duration = Duration::from_millis(50);
+
+/// All that is so much longer where processes share cores.
+const CROWDED_FACTOR: u32 = 4;
+
+/// So long it lets things gather that nobody waits for the answer of.
+const GATHERING: Duration = Duration::from_micros(100);
 
 /// How long it sleeps at most: a bound for the damage if a bell were ever missed.
 const SLEEP_MAX: Duration = Duration::from_millis(500);
@@ -68,7 +76,8 @@ pub fn update(is_open: bool) {
 /// Without a helper, progress is made by calls only.
 fn start() -> Option<JoinHandle<()>> {
     let process = &library().process;
-    if process.doorbell().is_none() || !door::Process::opens_to_guests() {
+    let is_wanted = process.configuration().helper() && process.doorbell().is_some();
+    if !is_wanted || !door::Process::opens_to_guests() {
         return None;
     }
     ENDS.store(false, Ordering::Relaxed);
@@ -99,9 +108,11 @@ fn wake() {
 fn run() {
     let process = &library().process;
     let Some(bell) = process.doorbell() else { return };
-    let (mut pause, mut vain) = (PAUSE_MAX, 0);
+    let factor = if process.is_crowded() { CROWDED_FACTOR } else { 1 };
+    let (mut pause, mut vain, mut last) = (PAUSE_MAX, 0, 0);
+    sys::cores::wake_precisely();
     while !ENDS.load(Ordering::SeqCst) {
-        let was_called = sleep(pause);
+        let was_called = sleep(factor * pause);
         let mut before = steps(process);
         thread::sleep(LOOK);
         if was_called && !before.is_multiple_of(2) {
@@ -114,16 +125,25 @@ fn run() {
                 vain = UNHEARD_MAX.min(2 * vain + 1);
                 UNHEARD.store(vain, Ordering::Relaxed);
             }
-            pause = PAUSE_MAX.min(pause * 2);
+            let longest = if before == last { PAUSE_MAX_IN_CALL } else { PAUSE_MAX };
+            pause = longest.min(pause * 2);
+            last = before;
             continue;
         }
         UNHEARD.store(0, Ordering::Relaxed);
         (vain, pause) = (0, PAUSE_MIN);
+        let mut rang = false;
         while !ENDS.load(Ordering::SeqCst) && steps(process) == before {
-            match help(process).map(|help| help.progress()) {
-                Some(Rest::UntilRung(ticket)) => bell.wait(ticket, SLEEP_MAX),
+            match help(process).map(|help| help.progress(rang)) {
+                Some(Rest::UntilRung(ticket)) => {
+                    bell.wait(ticket, SLEEP_MAX);
+                    rang = true;
+                }
+                Some(Rest::Pause) | None => {
+                    thread::sleep(GATHERING);
+                    rang = false;
+                }
                 Some(Rest::None) => {}
-                Some(Rest::Short) | None => thread::sleep(LOOK),
             }
         }
     }

@@ -67,6 +67,14 @@ pub const VARIABLES: &[Variable] = &[
         audience: Audience::Tuner,
         changeable: true,
     },
+    Variable {
+        name: "COMBRAY_HELPER",
+        values: &["auto", "never"],
+        help: "whether a thread of the library makes progress while the program computes; it sleeps \
+               until something arrives",
+        audience: Audience::User,
+        changeable: false,
+    },
 ];
 
 /// The positions in [`VARIABLES`].
@@ -75,6 +83,7 @@ const SINGLE_COPY: usize = 1;
 const STRATEGY: usize = 2;
 const SHARED_WINDOWS: usize = 3;
 const BOARDS: usize = 4;
+const HELPER: usize = 5;
 
 /// What an error does until the program sets an error handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +200,11 @@ impl Configuration {
     /// `COMBRAY_BOARDS` is not `never`.
     pub fn boards(&self) -> bool {
         self.chosen[BOARDS] == 0
+    }
+
+    /// `COMBRAY_HELPER` is not `never`.
+    pub fn helper(&self) -> bool {
+        self.chosen[HELPER] == 0
     }
 
     fn from_variables(

@@ -251,6 +251,11 @@ impl Runtime {
         self.engine.has_work() || self.rails.tcp.as_ref().is_some_and(|tcp| !tcp.is_flushed())
     }
 
+    /// Counts what was submitted to outboxes, answers to others included.
+    pub fn submitted(&self) -> u64 {
+        self.engine.submitted()
+    }
+
     /// Whether something waits for room of which no doorbell tells.
     pub fn must_look_again(&self) -> bool {
         self.engine.has_work() && (self.rails.near || self.rails.tcp.is_none())

@@ -19,14 +19,14 @@ enum Entry<'a> {
     Lock,
 }
 
-/// When the helper is to look again.
+/// What the helper does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// When the bell rings, which was armed.
+    /// Sleeps until the bell rings, which was armed: others wait for answers.
     UntilRung(u32),
-    /// Soon: nobody rings for what is awaited.
-    Short,
-    /// At once, if the program does not come.
+    /// The same, after a while: nobody needed an answer, and more may come together.
+    Pause,
+    /// Goes on, unless the program comes.
     None,
 }
 
@@ -86,17 +86,21 @@ impl Process {
 }
 
 impl Help<'_> {
-    /// Makes progress as long as there is something to do and the program does not come.
-    pub fn progress(&self) -> Rest {
+    /// Makes progress as long as there is something to do and the program does not come; `rang`: the
+    /// bell did.
+    pub fn progress(&self, rang: bool) -> Rest {
         let process = self.process;
-        let Some(bell) = &process.started().doorbell else { return Rest::Short };
+        let Some(bell) = &process.started().doorbell else { return Rest::Pause };
         process.helped.set(true);
+        let before = process.runtime().submitted();
         let mut rest = Rest::None;
         let ticket = bell.arm();
         for _ in 0..ROUNDS {
             if !process.progress() {
-                let again = process.runtime().must_look_again();
-                rest = if again { Rest::Short } else { Rest::UntilRung(ticket) };
+                let runtime = process.runtime();
+                let has_answered = runtime.submitted() != before;
+                let pauses = runtime.must_look_again() || rang && !has_answered;
+                rest = if pauses { Rest::Pause } else { Rest::UntilRung(ticket) };
                 break;
             }
             if self.is_awaited() {
