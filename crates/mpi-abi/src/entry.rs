@@ -122,9 +122,15 @@ pub fn enter_tool_any_time(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
 pub fn if_free<T>(look: impl FnOnce(&'static Library) -> T) -> Option<T> {
     let library = library();
     let is_locked = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
-    let _guard = is_locked().then(Guard::lock);
-    let is_main = || library.main_thread.get() == Some(&thread::current().id());
-    (is_locked() || is_main()).then(|| look(library))
+    if is_locked() {
+        let _guard = Guard::lock();
+        return Some(look(library));
+    }
+    let is_main = library.main_thread.get() == Some(&thread::current().id());
+    is_main.then(|| {
+        let _visit = library.process.enter_if(true);
+        look(library)
+    })
 }
 
 /// The program goes in where calls of its kind do not: those that are allowed at any time.

@@ -2,7 +2,8 @@
 //!
 //! Processes of one machine send packets through them: all peers of a process through its [`ring`],
 //! those that send it much each through a [`lane`] of its own. Both are handed memory, and know
-//! neither how that is shared nor what the packets mean.
+//! neither how that is shared nor what the packets mean. Inside a process, the [`door`] lets either the
+//! program or its helper in.
 
 pub mod door;
 pub mod lane;
