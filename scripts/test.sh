@@ -27,6 +27,7 @@ step() {
 step format cargo fmt --all --check
 step clippy cargo clippy --workspace --all-targets --quiet -- -D warnings
 step units cargo test --workspace --quiet --no-fail-fast
+step models env RUSTFLAGS='--cfg loom' cargo test -p queues --lib --release --target-dir target/loom models
 step docs env RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 step generated cargo xtask codegen --check
 step install scripts/install.sh "$PWD/build/prefix"

@@ -208,7 +208,7 @@ mod tests {
     }
 }
 
-/// All interleavings: `RUSTFLAGS='--cfg loom' cargo test -p queues --release door`.
+/// All interleavings: `RUSTFLAGS='--cfg loom' cargo test -p queues --lib --release models`.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
