@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_micros(20);
 /// How long the helper pauses after it saw the program busy in the library: at first, and at last;
 /// while the program stays in one call, which then looks after everything, at last longer.
 const PAUSE_MIN: Duration = Duration::from_micros(200);
-const PAUSE_MAX: Duration = Duration::from_millis(2);
+const PAUSE_MAX: Duration = Duration::from_millis(10);
 const PAUSE_MAX_IN_CALL: Duration = Duration::from_millis(50);
 
 /// All that is so much longer where processes share cores.
@@ -113,21 +113,18 @@ fn run() {
     sys::cores::wake_precisely();
     while !ENDS.load(Ordering::SeqCst) {
         let was_called = sleep(factor * pause);
-        let mut before = steps(process);
-        thread::sleep(LOOK);
-        if was_called && !before.is_multiple_of(2) {
-            // It was still in the call that called.
-            before = before.wrapping_add(1);
-        }
-        if before != steps(process) || !before.is_multiple_of(2) {
+        let now = steps(process);
+        // It may still be in the call that called.
+        let before = if was_called { now.next_multiple_of(2) } else { now };
+        if !stays_outside(process, before) {
             // The program looks after its messages.
             if was_called {
                 vain = UNHEARD_MAX.min(2 * vain + 1);
                 UNHEARD.store(vain, Ordering::Relaxed);
             }
-            let longest = if before == last { PAUSE_MAX_IN_CALL } else { PAUSE_MAX };
+            let longest = if now == last { PAUSE_MAX_IN_CALL } else { PAUSE_MAX };
             pause = longest.min(pause * 2);
-            last = before;
+            last = now;
             continue;
         }
         UNHEARD.store(0, Ordering::Relaxed);
@@ -147,6 +144,15 @@ fn run() {
             }
         }
     }
+}
+
+/// Whether the program, which has made so many steps, is outside and does not come for a while.
+fn stays_outside(process: &Process, before: u32) -> bool {
+    if !before.is_multiple_of(2) {
+        return false;
+    }
+    thread::sleep(LOOK);
+    steps(process) == before
 }
 
 /// Sleeps until the next look; whether the program called.
