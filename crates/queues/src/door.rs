@@ -52,7 +52,8 @@ const LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
 /// The program is inside as long as this is there.
 pub struct Visit<'a> {
     door: &'a Door,
-    is_outermost: bool,
+    /// The count of steps once it is over; none inside of another visit.
+    after: Option<u32>,
 }
 
 /// The guest is inside as long as this is there.
@@ -80,7 +81,7 @@ impl Door {
                 self.wait_for_guest(threads);
             }
         }
-        Visit { door: self, is_outermost }
+        Visit { door: self, after: is_outermost.then(|| steps.wrapping_add(2)) }
     }
 
     #[cold]
@@ -130,9 +131,8 @@ fn light_barrier() {
 impl Drop for Visit<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.is_outermost {
-            let steps = &self.door.steps.0;
-            steps.store(steps.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        if let Some(after) = self.after {
+            self.door.steps.0.store(after, Ordering::Release);
         }
     }
 }
