@@ -143,6 +143,7 @@ int main(int argc, char **argv) {
         meets();
         finish();
         for (int flavor = 0; flavor < FLAVORS; flavor++) {
+            if (!window_exists(flavor)) continue;
             choose_path(number++);
             is_used(flavor);
             finish();
