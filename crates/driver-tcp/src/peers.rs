@@ -33,6 +33,8 @@ pub(crate) struct Peer {
     pub ways: Vec<Way>,
     /// What became of rails that could not be connected, for people.
     pub failures: Vec<String>,
+    /// Whether it had taken leave when a connection to it ended last.
+    pub departed: bool,
 }
 
 /// The peers of which something is known.
@@ -67,7 +69,7 @@ impl Peers {
         }
         let mut ways = vec![Way::Closed; own.1.ends.len()];
         links.iter().for_each(|link| ways[link.0] = Way::Open);
-        let peer = Peer { card, links, ways, failures: Vec::new() };
+        let peer = Peer { card, links, ways, failures: Vec::new(), departed: false };
         Ok(self.0.entry(gate.0).or_insert(peer))
     }
 }

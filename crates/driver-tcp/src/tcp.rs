@@ -319,6 +319,9 @@ impl Tcp {
             ErrorKind::UnexpectedEof => "it closed the connection: it has ended".to_owned(),
             _ => error.to_string(),
         };
+        if let Some(peer) = self.peers.get_mut(connection.gate) {
+            peer.departed = connection.departed;
+        }
         let matters = !connection.departed || connection.awaited;
         self.lose(connection.gate, connection.rail, &why, matters);
     }
@@ -335,6 +338,12 @@ impl Tcp {
             let message = peer.failures.join("; ");
             self.lost.push((gate, rail, DriverError { message }));
         }
+    }
+
+    /// Whether a peer has taken leave, and no connection to it stands.
+    pub fn has_departed(&self, gate: GateId) -> bool {
+        let is_closed = |way: &Way| *way == Way::Closed;
+        self.peers.get(gate).is_some_and(|peer| peer.departed && peer.ways.iter().all(is_closed))
     }
 
     /// Somebody wants to post something on a rail that does not stand: if it never will, that is

@@ -206,6 +206,23 @@ impl Engine {
         !self.gates[gate.0 as usize].rails.is_empty()
     }
 
+    /// Learns that a peer without rails has finished: what answers its messages, and tells it of
+    /// credit, is of no use any more, and dropped. Returns whether nothing else waits for it.
+    pub fn let_go(&mut self, gate: GateId) -> bool {
+        let ended = [State::Complete, State::Free, State::Posted];
+        if self.requests.iter().any(|one| one.gate == gate && !ended.contains(&one.state)) {
+            return false;
+        }
+        let state = &mut self.gates[gate.0 as usize];
+        let is_control = |waiting: &Waiting| matches!(waiting.chunk, Chunk::Control(_));
+        if !state.outbox.iter().all(is_control) {
+            return false;
+        }
+        state.outbox.clear();
+        state.numbered = None;
+        true
+    }
+
     /// Learns that a rail carried so many bytes in so many nanoseconds, in which it never had
     /// nothing to do.
     pub fn note_carried(&mut self, rail: RailId, bytes: u64, nanoseconds: u64) {

@@ -505,6 +505,10 @@ impl Engine {
 
     #[cold]
     fn report_credit(&mut self, gate: GateId) {
+        if !self.gates[gate.0 as usize].is_connected() {
+            // It has finished, and was let go.
+            return;
+        }
         let bytes = std::mem::take(&mut self.gates[gate.0 as usize].owed) as u32;
         self.counters.credit_reported.add(u64::from(bytes));
         self.push_control(gate, Record::Credit { bytes });

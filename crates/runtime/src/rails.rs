@@ -86,6 +86,11 @@ impl Rails {
         }
     }
 
+    /// Whether a peer on another machine has taken leave.
+    pub(crate) fn has_departed(&self, gate: GateId) -> bool {
+        self.tcp.as_ref().is_some_and(|tcp| tcp.has_departed(gate))
+    }
+
     /// Uses a rail to `gate` no more.
     pub(crate) fn give_up(&mut self, gate: GateId, rail: RailId) {
         if let (true, Some(tcp)) = (rail >= TCP, &mut self.tcp) {

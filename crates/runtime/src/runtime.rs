@@ -395,6 +395,9 @@ impl Runtime {
         }
         self.rails.give_up(gate, rail);
         if !self.engine.lose_rail(gate, rail) {
+            if self.rails.has_departed(gate) && self.engine.let_go(gate) {
+                return;
+            }
             // If the peer was ended with the whole job, somebody else has told why; if it was ended
             // alone, the others go on.
             if self.fatal.was_ended(gate, LAST_WORD) {

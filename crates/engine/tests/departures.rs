@@ -1,0 +1,68 @@
+//! Peers that finish before all that concerns them is said.
+
+use std::sync::Arc;
+
+use base::{ContextId, GateId, RailId, RailProfile};
+use engine::strategy::Auto;
+use engine::{ContextSlot, Engine, Planned, Receive, Send};
+use memory::{Buffer, Scratch};
+
+const RAIL: RailId = RailId(0);
+const BYTES: usize = 16_000;
+
+fn process(own: u32, peer: u32) -> (Engine, ContextSlot) {
+    let profile = RailProfile {
+        name: "only".into(),
+        packet_bytes_max: 65_536,
+        eager_bytes_max: 32_768,
+        fetch_segment_bytes_min: 0,
+        latency_ns: 10_000,
+        bandwidth_bytes_per_us: 1000,
+        packet_ns: 5000,
+        bulk: true,
+    };
+    let mut engine = Engine::new(GateId(own), vec![profile], Box::new(Auto));
+    engine.connect(GateId(peer), &[RAIL], false);
+    let context = engine.open_context(ContextId::new(1, 0), own);
+    (engine, context)
+}
+
+fn buffer(bytes: usize) -> Buffer {
+    Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+}
+
+/// Process 1 has got messages from process 0, and has yet to tell it of its flow, and of credit.
+fn receiver_that_owes() -> (Engine, ContextSlot) {
+    let ((mut sender, from), (mut receiver, into)) = (process(0, 1), process(1, 0));
+    for _ in 0..16 {
+        let (gate, peer, context) = (GateId(1), 1, from);
+        let send = Send { gate, peer, context, tag: 0, synchronous: false, buffer: buffer(BYTES) };
+        sender.send(send);
+        let Planned::Packet(length) = sender.plan(gate, RAIL, &mut |_| 0) else {
+            panic!("a message waits, and there is credit for it");
+        };
+        let mut packet = vec![0; length];
+        sender.write_packet(gate, RAIL, &mut packet);
+        let (source, tag) = (Some(0), Some(0));
+        receiver.receive(Receive { context: into, source, tag, buffer: buffer(BYTES) });
+        receiver.handle_packet(GateId(0), &packet).expect("it is well-formed");
+    }
+    (receiver, into)
+}
+
+#[test]
+fn credit_for_a_peer_that_has_finished_is_no_message_that_is_lost() {
+    let (mut receiver, _) = receiver_that_owes();
+    assert!(!receiver.lose_rail(GateId(0), RAIL));
+    assert!(receiver.let_go(GateId(0)));
+    assert_eq!(receiver.waiting(GateId(0)), 0);
+}
+
+#[test]
+fn a_message_for_a_peer_that_has_finished_is() {
+    let (mut receiver, context) = receiver_that_owes();
+    let (gate, peer) = (GateId(0), 0);
+    receiver.send(Send { gate, peer, context, tag: 0, synchronous: true, buffer: buffer(8) });
+    assert!(!receiver.lose_rail(GateId(0), RAIL));
+    assert!(!receiver.let_go(GateId(0)));
+}
