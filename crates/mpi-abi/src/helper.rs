@@ -127,12 +127,14 @@ fn run() {
             last = now;
             continue;
         }
-        UNHEARD.store(0, Ordering::Relaxed);
-        (vain, pause) = (0, PAUSE_MIN);
+        pause = PAUSE_MAX;
         let mut rang = false;
         while !ENDS.load(Ordering::SeqCst) && steps(process) == before {
             match help(process).map(|help| help.progress(rang)) {
+                Some(Rest::All) => break,
                 Some(Rest::UntilRung(ticket)) => {
+                    (vain, pause) = (0, PAUSE_MIN);
+                    UNHEARD.store(0, Ordering::Relaxed);
                     bell.wait(ticket, SLEEP_MAX);
                     rang = true;
                 }

@@ -28,6 +28,8 @@ pub enum Rest {
     Pause,
     /// Goes on, unless the program comes.
     None,
+    /// Leaves all to the program: nothing of its is underway.
+    All,
 }
 
 /// Messages of so many bytes are worth calling the helper for.
@@ -79,6 +81,12 @@ impl Process {
         self.started().doorbell.clone()
     }
 
+    /// Whether others can wait for nothing from this process but for calls of its program.
+    fn has_nothing_underway(&self) -> bool {
+        let runtime = self.runtime();
+        runtime.requests() == 0 && !runtime.has_work() && !self.has_more_to_advance()
+    }
+
     /// Whether functions of the program must not be called now.
     pub(crate) fn is_helped(&self) -> bool {
         self.helped.get()
@@ -90,7 +98,10 @@ impl Help<'_> {
     /// bell did.
     pub fn progress(&self, rang: bool) -> Rest {
         let process = self.process;
-        let Some(bell) = &process.started().doorbell else { return Rest::Pause };
+        let Some(bell) = &process.started().doorbell else { return Rest::All };
+        if process.has_nothing_underway() {
+            return Rest::All;
+        }
         process.helped.set(true);
         let before = process.runtime().submitted();
         let mut rest = Rest::None;

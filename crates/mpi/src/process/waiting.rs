@@ -39,7 +39,7 @@ impl Process {
 
     /// Whether more must be advanced in each round of progress than the engine.
     #[inline]
-    fn has_more_to_advance(&self) -> bool {
+    pub(super) fn has_more_to_advance(&self) -> bool {
         !self.underway.borrow().is_empty() || !self.windows.borrow().is_empty()
     }
 
