@@ -123,6 +123,7 @@ static void is_used(int flavor) {
 
 int main(int argc, char **argv) {
     int provided, wanted = argc > 1 && !strcmp(argv[1], "multiple") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    setenv("COMBRAY_HELPER", "auto", 1);
     MPI_Init_thread(&argc, &argv, wanted, &provided);
     check_world();
     int number = 0;
