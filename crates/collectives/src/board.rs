@@ -62,15 +62,14 @@ fn fits(member: Member, shown: usize, room: usize) -> bool {
     (2..=SIZE_MAX).contains(&member.size) && shown > 0 && shown <= room
 }
 
-/// The others, beginning with the next one above, so that not all look at the same line at once.
-fn others(member: Member) -> Vec<u32> {
-    (1..member.size).map(|distance| member.above(distance)).collect()
-}
-
 /// Waits for what `peers` show, each `expected` blocks.
-fn wait_for(schedule: &mut Schedule, peers: &[u32], expected: Option<usize>) {
+fn wait_for(
+    schedule: &mut Schedule,
+    peers: impl IntoIterator<Item = u32>,
+    expected: Option<usize>,
+) {
     for peer in peers {
-        schedule.wait(*peer, 1, expected);
+        schedule.wait(peer, 1, expected);
     }
 }
 

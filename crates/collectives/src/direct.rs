@@ -16,20 +16,9 @@ pub(crate) const PIECE_BYTES: usize = 32 << 10;
 
 /// `MPI_Bcast` (section 6.4) of `bytes` bytes: all read the root's buffer.
 pub fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Schedule> {
-    let mut schedule = begin(member, room, bytes)?;
-    let whole = Area::Receive.blocks(0, bytes);
-    if member.rank == root {
-        show(&mut schedule, Some(Area::Receive), false);
-        schedule.end_round();
-        wait_for_others(&mut schedule, member, 1);
-    } else {
-        schedule.wait(root, 1, None);
-        schedule.copy(Area::InputOf(root).blocks(0, bytes), whole);
-        schedule.end_round();
-        schedule.raise(1);
-    }
-    schedule.end_round();
-    Some(schedule)
+    let schedule = begin(member, room, bytes)?;
+    let (from, into) = (Area::InputOf(root).blocks(0, bytes), Area::Receive.blocks(0, bytes));
+    Some(around_root(schedule, member, root, (Some(Area::Receive), false), None, (from, into)))
 }
 
 /// `MPI_Scatter` (section 6.6): each reads its block out of the root's buffer.
@@ -40,23 +29,11 @@ pub fn scatter(
     block_bytes: usize,
     input: Input,
 ) -> Option<Schedule> {
-    let mut schedule = begin(member, room, block_bytes)?;
+    let schedule = begin(member, room, block_bytes)?;
     let (own, into) = (member.rank as usize, Area::Receive.block(0));
-    if member.rank == root {
-        show(&mut schedule, Some(Area::Send), false);
-        if input == Input::SendBuffer {
-            schedule.copy(Area::Send.block(own), into);
-        }
-        schedule.end_round();
-        wait_for_others(&mut schedule, member, 1);
-    } else {
-        schedule.wait(root, 1, None);
-        schedule.copy(Area::InputOf(root).block(own), into);
-        schedule.end_round();
-        schedule.raise(1);
-    }
-    schedule.end_round();
-    Some(schedule)
+    let at_root = (input == Input::SendBuffer).then(|| (Area::Send.block(own), into));
+    let elsewhere = (Area::InputOf(root).block(own), into);
+    Some(around_root(schedule, member, root, (Some(Area::Send), false), at_root, elsewhere))
 }
 
 /// `MPI_Gather` (section 6.5): each writes its block into the root's buffer.
@@ -67,23 +44,38 @@ pub fn gather(
     block_bytes: usize,
     input: Input,
 ) -> Option<Schedule> {
-    let mut schedule = begin(member, room, block_bytes)?;
+    let schedule = begin(member, room, block_bytes)?;
     let (own, from) = (member.rank as usize, Area::Send.block(0));
+    let at_root = (input == Input::SendBuffer).then(|| (from, Area::Receive.block(own)));
+    let elsewhere = (from, Area::ResultOf(root).block(own));
+    Some(around_root(schedule, member, root, (None, true), at_root, elsewhere))
+}
+
+/// The root exposes what `shown` says, as in [`show`], and each of the others copies out of that or
+/// into it, from one place to another; the root itself copies what `at_root` says.
+fn around_root(
+    mut schedule: Schedule,
+    member: Member,
+    root: u32,
+    shown: (Option<Area>, bool),
+    at_root: Option<(Place, Place)>,
+    (from, into): (Place, Place),
+) -> Schedule {
     if member.rank == root {
-        show(&mut schedule, None, true);
-        if input == Input::SendBuffer {
-            schedule.copy(from, Area::Receive.block(own));
+        show(&mut schedule, shown.0, shown.1);
+        if let Some((from, into)) = at_root {
+            schedule.copy(from, into);
         }
         schedule.end_round();
         wait_for_others(&mut schedule, member, 1);
     } else {
         schedule.wait(root, 1, None);
-        schedule.copy(from, Area::ResultOf(root).block(own));
+        schedule.copy(from, into);
         schedule.end_round();
         schedule.raise(1);
     }
     schedule.end_round();
-    Some(schedule)
+    schedule
 }
 
 /// `MPI_Allgather` (section 6.7): each reads the blocks of all.
@@ -95,7 +87,7 @@ pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -
         schedule.copy(Area::Send.block(0), place(member.rank));
     }
     schedule.end_round();
-    for peer in others(member) {
+    for peer in member.others() {
         schedule.wait(peer, 1, None);
         let from = match input {
             Input::SendBuffer => Area::InputOf(peer).block(0),
@@ -118,7 +110,7 @@ pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) ->
     show(&mut schedule, Some(Area::Send), false);
     schedule.copy(Area::Send.block(own), Area::Receive.block(own));
     schedule.end_round();
-    for peer in others(member) {
+    for peer in member.others() {
         schedule.wait(peer, 1, None);
         schedule.copy(Area::InputOf(peer).block(own), Area::Receive.block(peer as usize));
         schedule.end_round();
@@ -166,7 +158,7 @@ pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -
         fold(&mut schedule, member, piece, partial, Area::InputOf);
         // Nobody else reads this share of anybody's operands, which may lie there.
         schedule.copy(partial, Area::Receive.blocks(piece.first, piece.count));
-        for peer in others(member) {
+        for peer in member.others() {
             schedule.copy(partial, Area::ResultOf(peer).blocks(piece.first, piece.count));
         }
     }
@@ -223,15 +215,8 @@ fn show(schedule: &mut Schedule, input: Option<Area>, result: bool) {
     schedule.raise(1);
 }
 
-/// The others, beginning with the next one above, so that not all use the same buffer at once.
-fn others(member: Member) -> impl Iterator<Item = u32> {
-    let Member { rank, size, .. } = member;
-    (1..size)
-        .map(move |distance| ((u64::from(rank) + u64::from(distance)) % u64::from(size)) as u32)
-}
-
 fn wait_for_others(schedule: &mut Schedule, member: Member, stage: u16) {
-    others(member).for_each(|peer| schedule.wait(peer, stage, None));
+    member.others().for_each(|peer| schedule.wait(peer, stage, None));
 }
 
 /// All tell that they use no buffer of others any more, and wait until all have.

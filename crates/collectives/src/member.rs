@@ -21,6 +21,12 @@ impl Member<'_> {
         (rank % u64::from(self.size)) as u32
     }
 
+    /// The others, beginning with the next one above, so that not all turn to the same at once.
+    pub(crate) fn others(self) -> impl DoubleEndedIterator<Item = u32> {
+        let Self { rank, size, .. } = self;
+        (rank + 1..size).chain(0..rank)
+    }
+
     /// The member `distance` ranks below, where `distance` is at most the size.
     pub(crate) fn below(self, distance: u32) -> u32 {
         self.above(self.size - distance)

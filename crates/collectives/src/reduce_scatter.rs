@@ -291,14 +291,7 @@ fn ring(schedule: &mut Schedule, member: Member, division: &Division) {
             true => division.arrival(place),
             false => Area::Scratch.blocks(place, operand.count),
         };
-        if partial.count > 0 {
-            schedule.send(next, partial);
-        }
-        if operand.count > 0 {
-            schedule.receive(before, arriving);
-            schedule.reduce(operand, arriving, Operand::From);
-        }
-        schedule.end_round();
+        pass_on(schedule, (next, partial), (before, arriving), operand);
         partial = arriving;
     }
     deliver(schedule, partial, division);
@@ -356,14 +349,7 @@ fn halving(schedule: &mut Schedule, member: Member, division: &Division) {
             true => division.arrival(place),
             false => Area::Scratch.blocks(place, staying.count),
         };
-        if leaving.count > 0 {
-            schedule.send(peer, leaving);
-        }
-        if staying.count > 0 {
-            schedule.receive(peer, arriving);
-            schedule.reduce(staying, arriving, Operand::From);
-        }
-        schedule.end_round();
+        pass_on(schedule, (peer, leaving), (peer, arriving), staying);
         (kept, partial, place) = (range(first, count), arriving, behind - place);
     }
     if let Some(neighbour) = neighbour {
@@ -374,6 +360,23 @@ fn halving(schedule: &mut Schedule, member: Member, division: &Division) {
         partial = partial.part(0, division.result.count);
     }
     deliver(schedule, partial, division);
+}
+
+/// Sends partial results to one process, and adds the own operands to those that come from one.
+fn pass_on(
+    schedule: &mut Schedule,
+    (next, leaving): (u32, Place),
+    (before, arriving): (u32, Place),
+    own: Place,
+) {
+    if leaving.count > 0 {
+        schedule.send(next, leaving);
+    }
+    if own.count > 0 {
+        schedule.receive(before, arriving);
+        schedule.reduce(own, arriving, Operand::From);
+    }
+    schedule.end_round();
 }
 
 /// Copies what was combined to where the result shall be, if it lies elsewhere.

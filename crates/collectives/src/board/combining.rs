@@ -1,7 +1,7 @@
 //! The operations on the board that combine elements. All of them combine in the order of ranks, and
 //! each element in one association, wherever it is combined: first with its upper neighbours.
 
-use super::{Room, fits, others, show, slot, wait_for};
+use super::{Room, fits, show, slot, wait_for};
 use crate::fold::Operands;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Operand, Place, Schedule};
@@ -53,7 +53,7 @@ pub fn reduce(
         schedule.copy(Area::Receive.blocks(0, count), slot(root, 0, count));
         schedule.end_round();
     }
-    wait_for(&mut schedule, &others(member), Some(count));
+    wait_for(&mut schedule, member.others(), Some(count));
     fold(&mut schedule, member, input, 0..member.size, (0, count), Area::Receive.blocks(0, count));
     schedule.end_round();
     Some(schedule)
@@ -65,16 +65,16 @@ pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -
         return by_shares(member, room, operands, input, None);
     }
     let part = (0, operands.count);
-    show_and_fold(member, room, operands, input, &others(member), 0..member.size, part)
+    show_and_fold(member, room, operands, input, member.others(), 0..member.size, part)
 }
 
-/// `MPI_Scan` (section 6.11.1).
+/// `MPI_Scan` (section 6.11.1). Nobody waits for those above.
 pub fn scan(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
     if !can_be_scanned(member, operands) {
         return None;
     }
     let part = (0, operands.count);
-    show_and_fold(member, room, operands, input, &below(member), 0..member.rank + 1, part)
+    show_and_fold(member, room, operands, input, 0..member.rank, 0..member.rank + 1, part)
 }
 
 /// `MPI_Exscan` (section 6.11.2). The receive buffer of rank 0 is not touched.
@@ -83,7 +83,7 @@ pub fn exscan(member: Member, room: Room, operands: Operands, input: Input) -> O
         return None;
     }
     let part = (0, operands.count);
-    show_and_fold(member, room, operands, input, &below(member), 0..member.rank, part)
+    show_and_fold(member, room, operands, input, 0..member.rank, 0..member.rank, part)
 }
 
 /// `MPI_Reduce_scatter_block` (section 6.10.1): `operands.count` elements for each process.
@@ -95,7 +95,7 @@ pub fn reduce_scatter_block(
 ) -> Option<Schedule> {
     let part = (member.rank as usize * operands.count, operands.count);
     let all = Operands { count: member.size as usize * operands.count, ..operands };
-    show_and_fold(member, room, all, input, &others(member), 0..member.size, part)
+    show_and_fold(member, room, all, input, member.others(), 0..member.size, part)
 }
 
 /// `MPI_Reduce_scatter` (section 6.10.2): `counts[i]` elements for rank `i`. The count in
@@ -110,7 +110,7 @@ pub fn reduce_scatter(
     let rank = member.rank as usize;
     let part = (counts[..rank].iter().sum(), counts[rank]);
     let all = Operands { count: counts.iter().sum(), ..operands };
-    show_and_fold(member, room, all, input, &others(member), 0..member.size, part)
+    show_and_fold(member, room, all, input, member.others(), 0..member.size, part)
 }
 
 /// Whether it takes no longer than by messages that the last process combines all operands.
@@ -122,11 +122,6 @@ fn can_be_scanned(member: Member, operands: Operands) -> bool {
     }
 }
 
-/// Those whose operands a partial reduction needs: nobody waits for those above.
-fn below(member: Member) -> Vec<u32> {
-    (0..member.rank).collect()
-}
-
 /// All show all their operands, and fold a part of those of `ranks` when those of `awaited` are
 /// there.
 fn show_and_fold(
@@ -134,7 +129,7 @@ fn show_and_fold(
     room: Room,
     operands: Operands,
     input: Input,
-    awaited: &[u32],
+    awaited: impl Iterator<Item = u32>,
     ranks: std::ops::Range<u32>,
     part: (usize, usize),
 ) -> Option<Schedule> {
@@ -167,7 +162,7 @@ fn by_shares(
         return None;
     }
     let takes = root.is_none_or(|root| root == member.rank);
-    let (mine, all) = (share_of(member.rank), others(member));
+    let mine = share_of(member.rank);
     let mut schedule = Schedule::default();
     // The own share nobody else reads, but in place its result comes to where it lies.
     let own = |first: usize, count: usize| input.area().blocks(first, count);
@@ -180,7 +175,7 @@ fn by_shares(
     }
     schedule.end_round();
     schedule.raise(1);
-    wait_for(&mut schedule, &all, None);
+    wait_for(&mut schedule, member.others(), None);
     let reduced = if takes { mine } else { Area::Scratch.blocks(0, mine.count) };
     fold(&mut schedule, member, input, 0..member.size, (mine.first, mine.count), reduced);
     if root != Some(member.rank) {
@@ -189,7 +184,7 @@ fn by_shares(
     schedule.end_round();
     schedule.raise(2);
     if takes {
-        for peer in all {
+        for peer in member.others() {
             let share = share_of(peer);
             schedule.wait(peer, 2, None);
             schedule.copy(slot(peer, count, share.count), share);

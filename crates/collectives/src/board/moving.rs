@@ -1,8 +1,8 @@
 //! The operations on the board that combine nothing.
 
-use super::{Room, fits, others, show, slot, wait_for};
+use super::{Room, fits, show, slot, wait_for};
 use crate::member::{Input, Member};
-use crate::schedule::{Area, Schedule, Slots};
+use crate::schedule::{Area, Place, Schedule, Slots};
 
 /// `MPI_Barrier` (section 6.3): all raise, and all wait for all.
 pub fn barrier(member: Member) -> Option<Schedule> {
@@ -11,7 +11,7 @@ pub fn barrier(member: Member) -> Option<Schedule> {
     }
     let mut schedule = Schedule::default();
     schedule.raise(1);
-    wait_for(&mut schedule, &others(member), Some(0));
+    wait_for(&mut schedule, member.others(), Some(0));
     schedule.end_round();
     Some(schedule)
 }
@@ -56,12 +56,9 @@ pub fn gather(
         schedule.copy(own, block(root));
         schedule.end_round();
     }
-    let all = others(member);
-    wait_for(&mut schedule, &all, Some(block_bytes));
-    for peer in all {
+    take_from_others(&mut schedule, member, Some(block_bytes), |schedule, peer| {
         schedule.copy(slot(peer, 0, block_bytes), block(peer));
-    }
-    schedule.end_round();
+    });
     Some(schedule)
 }
 
@@ -83,12 +80,9 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         schedule.copy(own, Area::Receive.block(root as usize));
         schedule.end_round();
     }
-    let all = others(member);
-    wait_for(&mut schedule, &all, None);
-    for peer in all {
+    take_from_others(&mut schedule, member, None, |schedule, peer| {
         schedule.take(peer, Area::Receive.block(peer as usize));
-    }
-    schedule.end_round();
+    });
     Some(schedule.for_slots(Slots::Small))
 }
 
@@ -144,24 +138,9 @@ pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -
     if !fits(member, block_bytes, room.slot_bytes) {
         return None;
     }
-    let mut schedule = Schedule::of_bytes();
     let block = |rank: u32| Area::Receive.blocks(rank as usize * block_bytes, block_bytes);
-    let own = match input {
-        Input::SendBuffer => Area::Send.blocks(0, block_bytes),
-        Input::InPlace => block(member.rank),
-    };
-    show(&mut schedule, member, own);
-    if input == Input::SendBuffer {
-        schedule.copy(own, block(member.rank));
-        schedule.end_round();
-    }
-    let all = others(member);
-    wait_for(&mut schedule, &all, Some(block_bytes));
-    for peer in all {
-        schedule.copy(slot(peer, 0, block_bytes), block(peer));
-    }
-    schedule.end_round();
-    Some(schedule)
+    let (sent, expected) = (Area::Send.blocks(0, block_bytes), Some(block_bytes));
+    Some(show_to_all(Schedule::of_bytes(), member, input, sent, block, expected))
 }
 
 /// `MPI_Allgatherv` (section 6.7), where the blocks have `total_bytes` bytes together.
@@ -174,10 +153,22 @@ pub fn allgatherv(
     if !fits(member, total_bytes, room.slot_bytes) {
         return None;
     }
-    let mut schedule = Schedule::default();
     let block = |rank: u32| Area::Receive.block(rank as usize);
+    Some(show_to_all(Schedule::default(), member, input, Area::Send.block(0), block, None))
+}
+
+/// All show their block, which lies at `sent` unless it is in place, and take those of all others to
+/// where `block` says.
+fn show_to_all(
+    mut schedule: Schedule,
+    member: Member,
+    input: Input,
+    sent: Place,
+    block: impl Fn(u32) -> Place,
+    expected: Option<usize>,
+) -> Schedule {
     let own = match input {
-        Input::SendBuffer => Area::Send.block(0),
+        Input::SendBuffer => sent,
         Input::InPlace => block(member.rank),
     };
     show(&mut schedule, member, own);
@@ -185,13 +176,25 @@ pub fn allgatherv(
         schedule.copy(own, block(member.rank));
         schedule.end_round();
     }
-    let all = others(member);
-    wait_for(&mut schedule, &all, None);
-    for peer in all {
-        schedule.copy(slot(peer, 0, 1), block(peer));
+    take_from_others(&mut schedule, member, expected, |schedule, peer| {
+        schedule.copy(slot(peer, 0, sent.count), block(peer));
+    });
+    schedule
+}
+
+/// Waits until all others have shown `expected` blocks, if that is known, and takes what is for this
+/// member out of the slot of each.
+fn take_from_others(
+    schedule: &mut Schedule,
+    member: Member,
+    expected: Option<usize>,
+    take: impl Fn(&mut Schedule, u32),
+) {
+    wait_for(schedule, member.others(), expected);
+    for peer in member.others() {
+        take(schedule, peer);
     }
     schedule.end_round();
-    Some(schedule)
 }
 
 /// `MPI_Alltoall` (section 6.8): all show their blocks for all others.
@@ -207,13 +210,10 @@ pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) ->
         schedule.copy(block(Area::Send, member.rank), block(Area::Receive, member.rank));
         schedule.end_round();
     }
-    let all = others(member);
-    wait_for(&mut schedule, &all, Some(shown));
-    for peer in all {
+    take_from_others(&mut schedule, member, Some(shown), |schedule, peer| {
         let from = place_in(peer, member.rank) * block_bytes;
         schedule.copy(slot(peer, from, block_bytes), block(Area::Receive, peer));
-    }
-    schedule.end_round();
+    });
     Some(schedule)
 }
 
@@ -249,12 +249,9 @@ pub fn alltoallv(member: Member, input: Input) -> Option<Schedule> {
     let own = member.rank as usize;
     schedule.copy(Area::Send.block(own), Area::Receive.block(own));
     schedule.end_round();
-    let all = others(member);
-    wait_for(&mut schedule, &all, None);
-    for peer in all {
+    take_from_others(&mut schedule, member, None, |schedule, peer| {
         schedule.take(peer, Area::Receive.block(peer as usize));
-    }
-    schedule.end_round();
+    });
     // Where they take turns on cores, longer blocks are handed over as well: nobody then waits for
     // messages, which would be more turns.
     let slots = if member.situation.crowded { Slots::Large } else { Slots::Middle };

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use collectives::{Operands, Schedule};
+use collectives::Schedule;
 use engine::RequestId;
 use memory::{Buffer, Scratch};
 
@@ -265,7 +265,6 @@ impl Call {
     }
 
     fn with(key: ScheduleKey) -> Self {
-        let elements = |operands: Operands| operands.count.saturating_mul(operands.element_bytes);
         let (function, root, bytes) = match key {
             ScheduleKey::Barrier => (0, None, 0),
             ScheduleKey::Bcast { root, bytes } => (1, Some(root), bytes),
@@ -277,11 +276,11 @@ impl Call {
             ScheduleKey::Allgatherv { total_bytes, .. } => (7, None, total_bytes),
             ScheduleKey::Alltoall { block_bytes, .. } => (8, None, block_bytes),
             ScheduleKey::Alltoallv { .. } => (9, None, 0),
-            ScheduleKey::Reduce { root, operands, .. } => (10, Some(root), elements(operands)),
-            ScheduleKey::Allreduce { operands, .. } => (11, None, elements(operands)),
-            ScheduleKey::ReduceScatterBlock { operands, .. } => (12, None, elements(operands)),
-            ScheduleKey::Scan { operands, .. } => (13, None, elements(operands)),
-            ScheduleKey::Exscan { operands, .. } => (14, None, elements(operands)),
+            ScheduleKey::Reduce { root, operands, .. } => (10, Some(root), operands.bytes()),
+            ScheduleKey::Allreduce { operands, .. } => (11, None, operands.bytes()),
+            ScheduleKey::ReduceScatterBlock { operands, .. } => (12, None, operands.bytes()),
+            ScheduleKey::Scan { operands, .. } => (13, None, operands.bytes()),
+            ScheduleKey::Exscan { operands, .. } => (14, None, operands.bytes()),
         };
         Self { function, root, bytes: bytes as u64 }
     }
