@@ -1,7 +1,7 @@
 //! What the executor of schedules needs from the world: messages between members.
 
-use base::{Error, ErrorClass, GateId, RegionToken, Result};
-use driver::{Access, RegionError};
+use base::{GateId, Result};
+use driver::Regions;
 use driver_shm::Board;
 use engine::RequestId;
 use memory::Buffer;
@@ -27,34 +27,11 @@ pub(crate) trait Channel {
     /// Takes leave of a complete message, and hears how it went.
     fn finish(&self, pending: Self::Pending) -> Result<()>;
 
-    /// Lets the other members read a buffer, or write it too; none if there are too many such
-    /// buffers.
-    fn expose(&self, buffer: &Buffer, writable: bool) -> Option<RegionToken>;
+    /// Uses the regions of this process.
+    fn with_regions<R>(&self, use_them: impl FnOnce(&mut dyn Regions) -> R) -> R;
 
-    /// Ends what [`Channel::expose`] began.
-    fn conceal(&self, token: RegionToken);
-
-    /// Copies bytes of what a member has exposed to a place in a buffer.
-    fn read_exposed(
-        &self,
-        peer: u32,
-        token: RegionToken,
-        offset: usize,
-        length: usize,
-        into: &Buffer,
-        at: usize,
-    ) -> Result<()>;
-
-    /// Copies bytes of a buffer to where a member has exposed memory to be written.
-    fn write_exposed(
-        &self,
-        peer: u32,
-        token: RegionToken,
-        offset: usize,
-        length: usize,
-        from: &Buffer,
-        at: usize,
-    ) -> Result<()>;
+    /// By what number regions know a member.
+    fn gate(&self, member: u32) -> GateId;
 
     /// The board of the members; schedules name it only where there is one.
     fn board(&self) -> Option<&Board>;
@@ -89,12 +66,6 @@ impl<'a> Link<'a> {
     #[inline]
     pub(super) fn whole(&self) -> Option<&'a Communicator> {
         self.members.is_none().then_some(self.communicator)
-    }
-
-    #[inline]
-    fn gate(&self, peer: u32) -> GateId {
-        let group = self.members.unwrap_or_else(|| self.communicator.everyone());
-        group.gate(peer).expect("schedules name members only")
     }
 
     /// Messages are matched by the sender's rank in the communicator.
@@ -135,57 +106,18 @@ impl Channel for Link<'_> {
         self.process.finish(pending)
     }
 
-    fn expose(&self, buffer: &Buffer, writable: bool) -> Option<RegionToken> {
-        let access = if writable { Access::ReadAndWrite } else { Access::Read };
-        self.process.runtime().regions().declare(buffer, access)
+    fn with_regions<R>(&self, use_them: impl FnOnce(&mut dyn Regions) -> R) -> R {
+        use_them(self.process.runtime().regions())
     }
 
-    fn conceal(&self, token: RegionToken) {
-        let revoked = self.process.runtime().regions().revoke(token);
-        debug_assert!(revoked.is_ok(), "it was exposed");
-    }
-
-    fn read_exposed(
-        &self,
-        peer: u32,
-        token: RegionToken,
-        offset: usize,
-        length: usize,
-        into: &Buffer,
-        at: usize,
-    ) -> Result<()> {
-        let gate = self.gate(peer);
-        let done =
-            self.process.runtime().regions().read_region(gate, token, offset, length, into, at);
-        done.map_err(|error| cannot_be_used(peer, &error))
-    }
-
-    fn write_exposed(
-        &self,
-        peer: u32,
-        token: RegionToken,
-        offset: usize,
-        length: usize,
-        from: &Buffer,
-        at: usize,
-    ) -> Result<()> {
-        let gate = self.gate(peer);
-        let done =
-            self.process.runtime().regions().write_region(gate, token, offset, length, from, at);
-        done.map_err(|error| cannot_be_used(peer, &error))
+    #[inline]
+    fn gate(&self, peer: u32) -> GateId {
+        let group = self.members.unwrap_or_else(|| self.communicator.everyone());
+        group.gate(peer).expect("schedules name members only")
     }
 
     #[inline]
     fn board(&self) -> Option<&Board> {
         self.communicator.board()
     }
-}
-
-#[cold]
-fn cannot_be_used(peer: u32, error: &RegionError) -> Error {
-    let sentence = format!(
-        "the buffer of the process with rank {peer} cannot be used: {error}. This also happens where \
-         processes call with sizes that do not agree"
-    );
-    Error::new(ErrorClass::Other, sentence)
 }

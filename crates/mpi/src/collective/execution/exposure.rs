@@ -6,6 +6,7 @@
 
 use base::{Error, ErrorClass, RegionToken, Result};
 use collectives::{Area, Place, Role};
+use driver::{Access, RegionError};
 use driver_shm::{Board, Turn};
 
 use super::super::blocks::Range;
@@ -68,7 +69,8 @@ impl<P: Copy> Execution<P> {
         role: Role,
     ) {
         let (buffer, block_bytes) = self.task.memories.whole(area);
-        let token = channel.expose(buffer, role == Role::Result);
+        let access = if role == Role::Result { Access::ReadAndWrite } else { Access::Read };
+        let token = channel.with_regions(|regions| regions.declare(buffer, access));
         let exposed = Exposed {
             token: token.unwrap_or(RegionToken::NONE),
             length: buffer.len(),
@@ -86,7 +88,10 @@ impl<P: Copy> Execution<P> {
 
     /// Ends what was exposed.
     pub(super) fn conceal<C: Channel<Pending = P>>(&mut self, channel: &C) {
-        self.exposed.drain(..).for_each(|token| channel.conceal(token));
+        for token in self.exposed.drain(..) {
+            let revoked = channel.with_regions(|regions| regions.revoke(token));
+            debug_assert!(revoked.is_ok(), "it was exposed");
+        }
     }
 
     /// Copies out of what a member contributes. Of one that has less than is expected only that is
@@ -105,7 +110,11 @@ impl<P: Copy> Execution<P> {
         let (start, there) =
             exposed.range(from.first, if takes_all { usize::MAX } else { from.count });
         let fitting = length.min(there);
-        channel.read_exposed(member, exposed.token, start, fitting, buffer, offset)?;
+        let gate = channel.gate(member);
+        let read = channel.with_regions(|regions| {
+            regions.read_region(gate, exposed.token, start, fitting, buffer, offset)
+        });
+        read.map_err(|error| cannot_be_used(member, &error))?;
         if there > length { Err(truncated(there, length)) } else { Ok(()) }
     }
 
@@ -120,9 +129,22 @@ impl<P: Copy> Execution<P> {
         let exposed = find(board_of(channel), turn, member, Role::Result)?;
         let Range { buffer, offset, length } = self.task.memories.range(from);
         let (start, there) = exposed.range(into.first, into.count);
-        channel.write_exposed(member, exposed.token, start, length.min(there), buffer, offset)?;
+        let gate = channel.gate(member);
+        let written = channel.with_regions(|regions| {
+            regions.write_region(gate, exposed.token, start, length.min(there), buffer, offset)
+        });
+        written.map_err(|error| cannot_be_used(member, &error))?;
         if length > there { Err(truncated(length, there)) } else { Ok(()) }
     }
+}
+
+#[cold]
+fn cannot_be_used(member: u32, error: &RegionError) -> Error {
+    let sentence = format!(
+        "the buffer of the process with rank {member} cannot be used: {error}. This also happens where \
+         processes call with sizes that do not agree"
+    );
+    Error::new(ErrorClass::Other, sentence)
 }
 
 /// What a member says of a buffer that it exposes.

@@ -4,9 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Error, ErrorClass, GateId, RailId, RailProfile, RegionToken, Result};
+use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
 use collectives::Situation;
 use datatype::Datatype;
+use driver::Regions;
 use driver_shm::Board;
 use engine::strategy::Direct;
 use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send};
@@ -142,34 +143,12 @@ impl Channel for TestLink<'_> {
         self.world.communicators[self.rank].board()
     }
 
-    fn expose(&self, _: &Buffer, _: bool) -> Option<RegionToken> {
+    fn with_regions<R>(&self, _: impl FnOnce(&mut dyn Regions) -> R) -> R {
         unreachable!("nobody exposes anything without a board")
     }
 
-    fn conceal(&self, _: RegionToken) {}
-
-    fn read_exposed(
-        &self,
-        _: u32,
-        _: RegionToken,
-        _: usize,
-        _: usize,
-        _: &Buffer,
-        _: usize,
-    ) -> Result<()> {
-        unreachable!("nobody exposes anything without a board")
-    }
-
-    fn write_exposed(
-        &self,
-        _: u32,
-        _: RegionToken,
-        _: usize,
-        _: usize,
-        _: &Buffer,
-        _: usize,
-    ) -> Result<()> {
-        unreachable!("nobody exposes anything without a board")
+    fn gate(&self, member: u32) -> GateId {
+        GateId(member)
     }
 
     fn finish(&self, pending: RequestId) -> Result<()> {
