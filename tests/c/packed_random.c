@@ -8,7 +8,7 @@
 
 #include <combray.h>
 
-enum { MESSAGES_MAX = 40, SEGMENTS_MAX = 12, TAGS = 3, ROUNDS = 200 };
+enum { MESSAGES_MAX = 40, SEGMENTS_MAX = 12, TAGS = 3, ROUNDS = CHECK_ROUNDS(200) };
 
 // What a message has: first a number that tells which of the plan it is, then segments.
 typedef struct {

@@ -6,7 +6,7 @@
 // timeout: 60
 #include "windows.h"
 
-enum { SLOT = 100000, ROUNDS = 40, OPERATIONS = 6 };
+enum { SLOT = 100000, ROUNDS = CHECK_ROUNDS(40), OPERATIONS = 6 };
 
 // The part of each process has a slot for each origin, so that their writes do not meet.
 static int *model;
