@@ -188,7 +188,7 @@ def killed_launcher_leaves_nothing(runner):
             command_of = lambda copy: job(runner, "box1:2,box2:2", copy, "wait")
             with waiting(runner, command_of) as (launcher, copy):
                 launcher.send_signal(number)
-                launcher.communicate(timeout=END_SECONDS_MAX)
+                launching.end_of(launcher)
                 assert launcher.returncode != 0, f"exit code 0 after {number.name}"
                 launching.wait_until_gone(copy)
                 assert not launching.traces() - before, f"{number.name}: {launching.traces() - before}"
@@ -201,7 +201,7 @@ def a_host_that_dies_ends_the_job(runner):
             started = time.monotonic()
             box("on", "box2", "sh", "-c", "net=$(readlink /proc/self/ns/net); for p in /proc/[0-9]*; do "
                 '[ "$(readlink $p/ns/net)" = "$net" ] && [ ${p#/proc/} != $$ ] && kill -9 ${p#/proc/}; done')
-            output, _ = launcher.communicate(timeout=END_SECONDS_MAX)
+            output = launching.end_of(launcher)
             assert launcher.returncode not in (0, 124), output
             assert "box2" in output, output
             assert time.monotonic() - started < END_SECONDS_MAX, output
@@ -280,7 +280,7 @@ def over_real_ssh(runner):
         ends(start("box2,box9", "true"), "box9 cannot be reached", "resolve hostname box9")
         with waiting(runner, lambda copy: start("box2:2,box3:2", copy, "wait")) as (launcher, copy):
             launcher.kill()
-            launcher.communicate(timeout=END_SECONDS_MAX)
+            launching.end_of(launcher)
             launching.wait_until_gone(copy)
 
 

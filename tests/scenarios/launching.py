@@ -87,6 +87,29 @@ def wait_until_gone(path, seconds=END_SECONDS_MAX):
         time.sleep(0.02)
 
 
+def end_of(launcher):
+    """What a launcher still prints until it and all that hold its output have ended."""
+    try:
+        return launcher.communicate(timeout=END_SECONDS_MAX)[0]
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"no end after {END_SECONDS_MAX} s; there are\n{all_processes()}") from None
+
+
+def all_processes():
+    """A line for each process: its id, parent, state, what it waits for in the system, its words."""
+    lines = []
+    for entry in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda entry: int(entry.name)):
+        try:
+            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            state, parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:2]
+            waits = (entry / "wchan").read_text()
+        except OSError:
+            continue
+        if words:
+            lines.append(f"{entry.name:>7} {parent:>7} {state} {waits:24} {words}")
+    return "\n".join(lines)
+
+
 def traces():
     """What a job could leave behind on this machine."""
     shared = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm")}
@@ -209,7 +232,7 @@ def killed_launcher_leaves_nothing(runner):
             for _ in range(4):
                 assert "waiting" in launcher.stdout.readline(), "the job did not start"
             launcher.send_signal(number)
-            launcher.communicate(timeout=END_SECONDS_MAX)
+            end_of(launcher)
             assert launcher.returncode != 0, f"exit code 0 after {number.name}"
             wait_until_gone(copy)
             assert not traces() - before, f"{number.name}: {traces() - before}"
