@@ -106,9 +106,9 @@ struct Division {
     before: usize,
 }
 
-/// By [`Series::index`]; the numbers of slots are powers of two. Of small operations many may be underway in a row, as where the root of
-/// broadcasts runs ahead of processes that wait for their turn on a core; and so of those that are
-/// not blocking.
+/// By [`Series::index`]; the numbers of slots are powers of two. Of small operations many may be underway
+/// in a row, as where the root of broadcasts runs ahead of processes that wait for their turn on a core;
+/// and so of those that are not blocking.
 const DIVISIONS: [Division; SERIES] = {
     let mut all = [
         Division { slots: 64, bytes: Slots::Small.bytes(), before: 0 },
