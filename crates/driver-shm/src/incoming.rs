@@ -1,10 +1,11 @@
-//! The receiver's side of the pipe.
+//! What is being copied to here with the sender's help, and the receiver's side of the pipe.
 
 use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::{Access, Copying, Fetch, RegionError};
 
+use crate::joint::Joint;
 use crate::pipe::{ENOUGH, FILLED_MAX, Wish, piece_bytes};
 use crate::regions::Found;
 use crate::segment::Peer;
@@ -16,16 +17,6 @@ const PATIENCE: Duration = Duration::from_micros(50);
 /// The clock is read once in so many looks.
 const LOOKS_PER_TIME: u32 = 32;
 
-/// A region that is being piped to here.
-pub(crate) struct Incoming {
-    pub fetch: Fetch,
-    found: Found,
-    taken: u32,
-    done: usize,
-    looks: u32,
-    since: Option<Instant>,
-}
-
 /// How far a transfer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -35,25 +26,68 @@ pub(crate) enum Progress {
     Ended(bool),
 }
 
+/// A region that is being copied to here with the sender's help.
+pub(crate) enum Incoming {
+    Piped(Piped),
+    Jointly(Joint),
+}
+
 impl Incoming {
+    pub(crate) fn fetch(&self) -> &Fetch {
+        match self {
+            Self::Piped(piped) => &piped.fetch,
+            Self::Jointly(joint) => &joint.fetch,
+        }
+    }
+
+    /// Goes on with it.
+    pub(crate) fn advance(&mut self, peer: &mut Peer) -> Progress {
+        match self {
+            Self::Piped(piped) => piped.advance(peer),
+            Self::Jointly(joint) => joint.advance(peer),
+        }
+    }
+}
+
+/// Asks `peer` for the data of a fetch in the way that is wished.
+pub(crate) fn ask(fetch: &Fetch, wish: Wish, peer: &Peer) -> Result<Found, RegionError> {
+    let segment = &peer.bell.segment;
+    let slot = fetch.region.place as u32;
+    let entry = segment.find_region(slot as usize).ok_or(RegionError::Unknown)?;
+    let found = entry.find(fetch.region, 0, fetch.length, Access::Read)?;
+    if wish.joint.is_some() && !found.is_readable() {
+        return Err(RegionError::NotReadable);
+    }
+    entry.exchange.ask(found.generation(), wish);
+    segment.calls().call(slot);
+    peer.bell.ring();
+    Ok(found)
+}
+
+/// A region that is being piped to here.
+pub(crate) struct Piped {
+    fetch: Fetch,
+    found: Found,
+    taken: u32,
+    done: usize,
+    looks: u32,
+    since: Option<Instant>,
+}
+
+impl Piped {
     /// Asks `peer` for the data.
     pub(crate) fn begin(own: GateId, fetch: Fetch, peer: &mut Peer) -> Result<Self, RegionError> {
         if !peer.populated {
             peer.populated = true;
             peer.bell.segment.populate_pool();
         }
-        let slot = fetch.region.place as u32;
-        let entry = peer.bell.segment.find_region(slot as usize).ok_or(RegionError::Unknown)?;
-        let found = entry.find(fetch.region, 0, fetch.length, Access::Read)?;
         let past_caches = fetch.copying == Copying::PipedPastCaches;
-        entry.exchange.ask(found.generation(), Wish { gate: own.0, past_caches, joint: None });
-        peer.bell.segment.calls().call(slot);
-        peer.bell.ring();
+        let found = ask(&fetch, Wish { gate: own.0, past_caches, joint: None }, peer)?;
         Ok(Self { fetch, found, taken: 0, done: 0, looks: 0, since: None })
     }
 
     /// Takes what is there.
-    pub(crate) fn advance(&mut self, peer: &mut Peer) -> Progress {
+    fn advance(&mut self, peer: &mut Peer) -> Progress {
         let Self { fetch, found, taken, done, .. } = self;
         let slot = fetch.region.place as u32 as usize;
         let exchange = &peer.bell.segment.region(slot).exchange;

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use base::RegionToken;
 
+use crate::joint::Agreement;
+
 /// Pieces of the pool.
 pub(crate) const PIECES: usize = 128;
 
@@ -45,15 +47,16 @@ pub(crate) struct Exchange {
     /// Written by the receiver: how many pieces it has taken.
     taken: AtomicU64,
     /// Of what is copied jointly.
-    pub joint: Joint,
+    pub agreement: Agreement,
     _keep_apart: u64,
-    /// Written by the sender: how many pieces are filled, or written.
+    /// Written by the sender: how many pieces are filled.
     filled: AtomicU64,
     /// Written by the sender: which pieces of the pool, in turn.
     places: [AtomicU16; FILLED_MAX as usize],
 }
 
 const _: () = assert!(size_of::<Exchange>() == 128);
+const _: () = assert!(std::mem::offset_of!(Exchange, filled) == 64);
 
 /// What a receiver asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,61 +70,6 @@ pub(crate) struct Wish {
     pub joint: Option<(usize, RegionToken)>,
 }
 
-/// What the two tell each other about a region that both copy at the same time: the receiver reads its
-/// pieces from the first on, the sender writes them into the receiver's memory from the last on.
-#[repr(C)]
-pub(crate) struct Joint {
-    /// How many bytes, and into which region of the receiver; zeros where it is no wish for this.
-    length: AtomicU64,
-    into: [AtomicU64; 2],
-    /// Pieces that are taken or being copied, by the receiver in the lower half, by the sender in the
-    /// upper.
-    claims: AtomicU64,
-}
-
-impl Joint {
-    /// The receiver's, before it asks.
-    fn offer(&self, length: usize, into: RegionToken) {
-        self.length.store(length as u64, Ordering::Relaxed);
-        self.into[0].store(into.place, Ordering::Relaxed);
-        self.into[1].store(into.secret, Ordering::Relaxed);
-        self.claims.store(0, Ordering::Relaxed);
-    }
-
-    /// The sender's, after it saw the wish: how many bytes, and where they go.
-    fn offered(&self) -> Option<(usize, RegionToken)> {
-        let [place, secret] = [0, 1].map(|word: usize| self.into[word].load(Ordering::Relaxed));
-        let into = RegionToken { place, secret };
-        let length = self.length.load(Ordering::Relaxed) as usize;
-        (into != RegionToken::NONE).then_some((length, into))
-    }
-
-    /// Claims a piece of `pieces` for the receiver or the sender; which, from its end.
-    pub(crate) fn claim(&self, by_sender: bool, pieces: u32) -> Option<u32> {
-        let shift = if by_sender { 32 } else { 0 };
-        let claim = |claims: u64| {
-            let (front, back) = (claims as u32, (claims >> 32) as u32);
-            let left = front.checked_add(back).is_some_and(|claimed| claimed < pieces);
-            left.then_some(claims + (1 << shift))
-        };
-        let before = self.claims.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim);
-        before.ok().map(|claims| (claims >> shift) as u32)
-    }
-
-    /// How many pieces the sender has claimed.
-    pub(crate) fn claimed_by_sender(&self) -> u32 {
-        (self.claims.load(Ordering::Acquire) >> 32) as u32
-    }
-}
-
-/// How many bytes each piece has of so many that are copied jointly, but for the last: a half, as each
-/// call of the system has to begin; of very many less, in case the other process comes late.
-pub(crate) fn joint_piece_bytes(length: usize) -> usize {
-    const SHORTEST: usize = 32 << 10;
-    const LONGEST: usize = 4 << 20;
-    (length / 2).clamp(SHORTEST, LONGEST).next_multiple_of(4096)
-}
-
 /// No piece is wanted any more.
 pub(crate) const ENOUGH: u32 = u32::MAX;
 
@@ -129,7 +77,7 @@ impl Exchange {
     pub(crate) fn ask(&self, generation: u32, wish: Wish) {
         let word = u64::from(wish.past_caches) << 31 | u64::from(wish.gate);
         let (length, into) = wish.joint.unwrap_or((0, RegionToken::NONE));
-        self.joint.offer(length, into);
+        self.agreement.offer(length, into);
         self.taken.store(tagged(generation, 0), Ordering::Relaxed);
         self.wish.store(u64::from(generation) << 32 | word, Ordering::Release);
     }
@@ -141,7 +89,7 @@ impl Exchange {
         asked.then(|| Wish {
             gate: word as u32 & 0xff_ffff,
             past_caches: word >> 31 & 1 == 1,
-            joint: self.joint.offered(),
+            joint: self.agreement.offered(),
         })
     }
 
@@ -157,11 +105,6 @@ impl Exchange {
     pub(crate) fn set_filled(&self, generation: u32, count: u32, place: usize) {
         self.places[(count % FILLED_MAX) as usize].store(place as u16, Ordering::Relaxed);
         self.filled.store(tagged(generation, count + 1), Ordering::Release);
-    }
-
-    /// Publishes that `count` pieces are written into the receiver's memory.
-    pub(crate) fn set_written(&self, generation: u32, count: u32) {
-        self.filled.store(tagged(generation, count), Ordering::Release);
     }
 
     pub(crate) fn filled(&self, generation: u32) -> u32 {

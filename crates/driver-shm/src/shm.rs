@@ -14,7 +14,7 @@ use queues::ring::Consumer;
 use sys::process;
 
 use crate::card::Card;
-use crate::incoming::{Incoming, Progress};
+use crate::incoming::{Incoming, Piped, Progress};
 use crate::joint::Joint;
 use crate::segment::{Bell, Own, Peer};
 use crate::transfer::{Range, Way};
@@ -40,7 +40,6 @@ pub struct Shm {
     pub(crate) peers: Vec<Option<Box<Peer>>>,
     fetches: VecDeque<Fetch>,
     incoming: Vec<Incoming>,
-    joint: Vec<Joint>,
     /// To whom a packet was posted last; none if there was nothing to do since.
     posted_to: Option<GateId>,
 }
@@ -89,7 +88,6 @@ impl Shm {
             peers,
             fetches,
             incoming,
-            joint: Vec::new(),
             posted_to: None,
         })
     }
@@ -205,9 +203,6 @@ impl Shm {
         if !self.incoming.is_empty() {
             any |= self.advance(sink);
         }
-        if !self.joint.is_empty() {
-            any |= self.advance_joint(sink);
-        }
         if !any && let Some(gate) = self.posted_to.take() {
             self.take_ahead(gate);
         }
@@ -236,41 +231,35 @@ impl Shm {
         self.peers.get(gate.0 as usize)?.as_deref().map(|peer| peer.bell.clone())
     }
 
-    /// Carries out the oldest fetch.
+    /// Begins the oldest fetch.
     #[cold]
     fn run_fetch(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        if let Some(fetch) = self.fetches.pop_front() {
-            let peer = self.peers[fetch.gate.0 as usize].as_mut().expect("the gate is connected");
-            let token = fetch.token;
-            if fetch.copying == Copying::Jointly && peer.reachable {
-                match self.begin_joint(&fetch) {
-                    Err(RegionError::NotReadable) => {}
-                    begun => {
-                        if begun.is_err() {
-                            sink.fetched(token, false);
-                        }
-                        return true;
-                    }
-                }
-            }
-            let peer = self.peers[fetch.gate.0 as usize].as_mut().expect("the gate is connected");
-            if fetch.copying == Copying::Once && peer.reachable {
-                let Fetch { gate, region, length, ref into, .. } = fetch;
-                match self.read_region(gate, region, 0, length, into, 0) {
-                    Err(RegionError::NotReadable) => {}
-                    read => {
-                        sink.fetched(token, read.is_ok());
-                        return true;
-                    }
-                }
-            }
-            let peer = self.peers[fetch.gate.0 as usize].as_mut().expect("the gate is connected");
-            match Incoming::begin(GateId(self.sender), fetch, peer) {
-                Ok(incoming) => self.incoming.push(incoming),
-                Err(_) => sink.fetched(token, false),
-            }
+        let Some(fetch) = self.fetches.pop_front() else { return false };
+        let token = fetch.token;
+        match self.begin_fetch(fetch) {
+            Ok(false) => {}
+            ended => sink.fetched(token, ended.is_ok()),
         }
         true
+    }
+
+    /// Begins a fetch in the way that is wished, or if that cannot be, through the pipe; whether it is over.
+    fn begin_fetch(&mut self, fetch: Fetch) -> Result<bool, RegionError> {
+        let Fetch { gate, region, length, ref into, copying, .. } = fetch;
+        let begun = match copying {
+            Copying::Jointly if self.reaches(gate) => self.begin_joint(&fetch).map(|()| false),
+            Copying::Once if self.reaches(gate) => {
+                self.read_region(gate, region, 0, length, into, 0).map(|()| true)
+            }
+            _ => Err(RegionError::NotReadable),
+        };
+        if begun != Err(RegionError::NotReadable) {
+            return begun;
+        }
+        let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
+        let piped = Piped::begin(GateId(self.sender), fetch, peer)?;
+        self.incoming.push(Incoming::Piped(piped));
+        Ok(false)
     }
 }
 
@@ -294,52 +283,35 @@ impl Shm {
         let begun = Joint::begin(GateId(self.sender), fetch, into, peer);
         match begun {
             Ok(joint) => {
-                self.joint.push(joint);
+                self.incoming.push(Incoming::Jointly(joint));
                 Ok(())
             }
             Err(error) => self.revoke(into).and(Err(error)),
         }
     }
 
-    /// Goes on with what is copied jointly.
+    /// Goes on with what is copied with the senders' help.
     #[cold]
-    fn advance_joint(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
+    fn advance(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         let (mut active, mut index) = (false, 0);
-        while let Some(joint) = self.joint.get_mut(index) {
-            let progress = match self.peers.get_mut(joint.fetch.gate.0 as usize) {
-                Some(Some(peer)) => joint.advance(peer),
+        while let Some(incoming) = self.incoming.get_mut(index) {
+            let progress = match self.peers.get_mut(incoming.fetch().gate.0 as usize) {
+                Some(Some(peer)) => incoming.advance(peer),
                 _ => Progress::Ended(false),
             };
             active |= progress != Progress::Still;
             if let Progress::Ended(complete) = progress {
-                let Joint { fetch, into, .. } = self.joint.swap_remove(index);
+                let incoming = self.incoming.remove(index);
                 // It waits for the sender, where that is still writing.
-                let revoked = self.revoke(into);
-                sink.fetched(fetch.token, complete && revoked.is_ok());
+                let whole = match incoming {
+                    Incoming::Jointly(Joint { into, .. }) => self.revoke(into).is_ok(),
+                    Incoming::Piped(_) => true,
+                };
+                sink.fetched(incoming.fetch().token, complete && whole);
             } else {
                 index += 1;
             }
         }
-        active
-    }
-
-    /// Takes what peers have piped.
-    #[cold]
-    fn advance(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        let mut active = false;
-        let peers = &mut self.peers;
-        self.incoming.retain_mut(|incoming| {
-            let Some(Some(peer)) = peers.get_mut(incoming.fetch.gate.0 as usize) else {
-                sink.fetched(incoming.fetch.token, false);
-                return false;
-            };
-            let progress = incoming.advance(peer);
-            active |= progress != Progress::Still;
-            if let Progress::Ended(complete) = progress {
-                sink.fetched(incoming.fetch.token, complete);
-            }
-            !matches!(progress, Progress::Ended(_))
-        });
         active
     }
 }

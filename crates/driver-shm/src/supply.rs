@@ -139,16 +139,16 @@ impl Supply {
         (length, into): (usize, RegionToken),
         peer: &mut Peer,
     ) -> (bool, bool) {
-        let Errand { slot, generation, ref buffer, ref mut filled, .. } = self.errands[index];
+        let Errand { slot, ref buffer, ref mut filled, .. } = self.errands[index];
         let exchange = &self.segment.region(slot).exchange;
         let pieces = pieces_of(length);
-        let claimed = exchange.joint.claim(true, pieces).filter(|_| length <= buffer.len());
+        let claimed = exchange.agreement.claim(true, pieces).filter(|_| length <= buffer.len());
         let Some(piece) = claimed else { return (false, true) };
         let (offset, length) = range_of((pieces - 1).saturating_sub(piece), length);
         let range = Range { region: into, offset, length, buffer, at: offset };
         let written = peer.transfer(Way::Write, &range).is_ok();
         *filled += 1;
-        exchange.set_written(generation, if written { *filled } else { NOT_WRITTEN });
+        exchange.agreement.set_written(if written { *filled } else { NOT_WRITTEN });
         (true, !written)
     }
 
