@@ -22,6 +22,9 @@ if [ "$task" != build ]; then
 sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' 2>/dev/null ||
         missing+=(python3-dev)
 fi
+# What sees the machine and binds processes (docs/topology.md). Programs run without it too.
+compgen -G '/usr/lib/*/libhwloc.so.15' >/dev/null || compgen -G '/usr/lib*/libhwloc.so.15' >/dev/null ||
+    missing+=(libhwloc15)
 # The cluster in a box (tests/cluster/box), for whoever may have network namespaces.
 if [ "$task" != build ] && [ "$(id -u)" -eq 0 ]; then
     has tc || missing+=(iproute2)

@@ -37,6 +37,8 @@ const TIERS: &[(&str, u32)] = &[
 const SAME_TIER: &[(&str, &str)] = &[
     // The words that all speak.
     ("wire", "base"),
+    // The system's calls.
+    ("topology", "sys"),
     ("driver-shm", "driver"),
     ("driver-tcp", "driver"),
     ("driver-ofi", "driver"),

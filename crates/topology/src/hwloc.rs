@@ -1,0 +1,213 @@
+//! The library hwloc, loaded at run time. All that is declared here is the same in its versions 2.x,
+//! which are called `libhwloc.so.15`: functions that take an opaque pointer (hwloc 2.9.0, `hwloc.h`
+//! and `hwloc/export.h`).
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
+use std::io;
+use std::mem;
+use std::path::Path;
+use std::ptr::{self, NonNull};
+
+use sys::library::Library;
+
+use crate::Error;
+
+/// The name of the library.
+pub const LIBRARY: &str = "libhwloc.so.15";
+
+/// How much of a machine is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Processors and memory.
+    Cores,
+    /// Devices too, which takes longer.
+    Devices,
+}
+
+/// The library, loaded.
+pub struct Hwloc {
+    functions: Functions,
+}
+
+type Handle = *mut c_void;
+
+#[derive(Clone, Copy)]
+struct Functions {
+    version: unsafe extern "C" fn() -> c_uint,
+    init: unsafe extern "C" fn(*mut Handle) -> c_int,
+    destroy: unsafe extern "C" fn(Handle),
+    load: unsafe extern "C" fn(Handle) -> c_int,
+    set_components: unsafe extern "C" fn(Handle, c_ulong, *const c_char) -> c_int,
+    set_synthetic: unsafe extern "C" fn(Handle, *const c_char) -> c_int,
+    set_xml: unsafe extern "C" fn(Handle, *const c_char, c_int) -> c_int,
+    set_io_filter: unsafe extern "C" fn(Handle, c_int) -> c_int,
+    export_xml: unsafe extern "C" fn(Handle, *mut *mut c_char, *mut c_int, c_ulong) -> c_int,
+    free_xml: unsafe extern "C" fn(Handle, *mut c_char),
+}
+
+/// `HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST`.
+const LEAVE_OUT: c_ulong = 1;
+/// `HWLOC_TYPE_FILTER_KEEP_NONE` and `HWLOC_TYPE_FILTER_KEEP_IMPORTANT`.
+const KEEP_NONE: c_int = 1;
+const KEEP_IMPORTANT: c_int = 3;
+
+/// What would load the libraries of vendors into this process, or ask an X server, only to look.
+const LEFT_OUT: [&CStr; 6] = [c"opencl", c"gl", c"cuda", c"nvml", c"rsmi", c"levelzero"];
+
+impl Hwloc {
+    /// Loads the library.
+    ///
+    /// # Errors
+    /// It is not there, or is none of the versions that are understood.
+    pub fn load() -> Result<Self, Error> {
+        let missing = |cause: String| Error::Missing { library: LIBRARY, cause };
+        // SAFETY: the initializers of hwloc do nothing that a process has to allow.
+        let library = unsafe { Library::open(Path::new(LIBRARY)) };
+        let library = library.map_err(|cause| missing(cause.to_string()))?;
+        // SAFETY: the functions of this name and version have these types.
+        let functions = unsafe { Functions::of(&library) };
+        let functions = functions.map_err(|name| missing(format!("it has no function {name}")))?;
+        // SAFETY: takes nothing.
+        let version = unsafe { (functions.version)() };
+        if version >> 16 != 2 {
+            return Err(missing(format!("it is of version {}, not 2", version >> 16)));
+        }
+        Ok(Self { functions })
+    }
+
+    /// This machine, as a text in hwloc's XML format, restricted to what the control groups of this
+    /// process allow.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn this_machine(&self, scope: Scope) -> Result<String, Error> {
+        let task = "look at this machine";
+        let session = self.session(task)?;
+        for name in LEFT_OUT {
+            // SAFETY: the handle is open and not yet loaded; the name ends with a zero byte. That
+            // there is no such component is well.
+            let _ = unsafe {
+                (self.functions.set_components)(session.handle, LEAVE_OUT, name.as_ptr())
+            };
+        }
+        let filter = if scope == Scope::Devices { KEEP_IMPORTANT } else { KEEP_NONE };
+        // SAFETY: the handle is open and not yet loaded.
+        check(task, unsafe { (self.functions.set_io_filter)(session.handle, filter) })?;
+        session.text(task)
+    }
+
+    /// A machine from one line, such as `package:2 numa:2 core:4 pu:2`.
+    ///
+    /// # Errors
+    /// The line is not understood.
+    pub fn synthetic(&self, text: &str) -> Result<String, Error> {
+        let task = "build a machine from a line";
+        let wrong = || Error::NotSynthetic { text: text.to_owned() };
+        let line = CString::new(text).map_err(|_| wrong())?;
+        let session = self.session(task)?;
+        // SAFETY: the handle is open and not yet loaded; the line ends with a zero byte.
+        if unsafe { (self.functions.set_synthetic)(session.handle, line.as_ptr()) } != 0 {
+            return Err(wrong());
+        }
+        session.text(task)
+    }
+
+    /// A text in one of hwloc's XML formats as one in that of the library's version.
+    ///
+    /// # Errors
+    /// The text is not understood.
+    pub fn converted(&self, text: &str) -> Result<String, Error> {
+        let task = "understand this XML";
+        let line = CString::new(text).map_err(|_| Error::not_xml("it holds a zero byte"))?;
+        let bytes = line.as_bytes_with_nul();
+        let length = c_int::try_from(bytes.len()).map_err(|_| Error::not_xml("it is too long"))?;
+        let session = self.session(task)?;
+        // SAFETY: the handle is open and not yet loaded; so many bytes may be read, the last is 0.
+        let set = unsafe { (self.functions.set_xml)(session.handle, line.as_ptr(), length) };
+        check(task, set)?;
+        // SAFETY: as above.
+        check(task, unsafe { (self.functions.set_io_filter)(session.handle, KEEP_IMPORTANT) })?;
+        session.text(task)
+    }
+
+    fn session(&self, task: &'static str) -> Result<Session<'_>, Error> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: the library writes one handle, which the session destroys.
+        check(task, unsafe { (self.functions.init)(&mut handle) })?;
+        Ok(Session { functions: &self.functions, handle })
+    }
+}
+
+/// A topology of the library, from its creation on.
+struct Session<'a> {
+    functions: &'a Functions,
+    handle: Handle,
+}
+
+impl Session<'_> {
+    /// Loads what was asked for and tells it.
+    fn text(self, task: &'static str) -> Result<String, Error> {
+        // SAFETY: the handle is open and not yet loaded.
+        check(task, unsafe { (self.functions.load)(self.handle) })?;
+        let (mut text, mut length) = (ptr::null_mut(), 0);
+        // SAFETY: the handle is loaded; the library writes an address and a length.
+        check(task, unsafe {
+            (self.functions.export_xml)(self.handle, &mut text, &mut length, 0)
+        })?;
+        if text.is_null() {
+            return Err(Error::Refused { task, cause: "it tells nothing".to_owned() });
+        }
+        // SAFETY: on success the address is that of a text which ends with a zero byte.
+        let copy = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        // SAFETY: the text is the library's, and nobody uses it any more.
+        unsafe { (self.functions.free_xml)(self.handle, text) };
+        Ok(copy)
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the handle was made by the library and is destroyed once.
+        unsafe { (self.functions.destroy)(self.handle) };
+    }
+}
+
+/// Turns the library's way to tell of an error into ours. Call it right after the function.
+fn check(task: &'static str, result: c_int) -> Result<(), Error> {
+    if result == 0 {
+        return Ok(());
+    }
+    Err(Error::Refused { task, cause: io::Error::last_os_error().to_string() })
+}
+
+impl Functions {
+    /// Finds all of them; else the name of the first that is missing.
+    ///
+    /// # Safety
+    /// What the library calls by these names must have these types.
+    unsafe fn of(library: &Library) -> Result<Self, &'static str> {
+        /// # Safety
+        /// `F` is the type of the function.
+        unsafe fn find<F>(library: &Library, name: &'static CStr) -> Result<F, &'static str> {
+            const { assert!(mem::size_of::<F>() == mem::size_of::<NonNull<c_void>>()) };
+            let address = library.symbol(name).ok_or(name.to_str().unwrap_or_default())?;
+            // SAFETY: both are pointers, neither is null, and the caller vouches for the type.
+            Ok(unsafe { mem::transmute_copy(&address) })
+        }
+        // SAFETY: the caller vouches for the types.
+        unsafe {
+            Ok(Self {
+                version: find(library, c"hwloc_get_api_version")?,
+                init: find(library, c"hwloc_topology_init")?,
+                destroy: find(library, c"hwloc_topology_destroy")?,
+                load: find(library, c"hwloc_topology_load")?,
+                set_components: find(library, c"hwloc_topology_set_components")?,
+                set_synthetic: find(library, c"hwloc_topology_set_synthetic")?,
+                set_xml: find(library, c"hwloc_topology_set_xmlbuffer")?,
+                set_io_filter: find(library, c"hwloc_topology_set_io_types_filter")?,
+                export_xml: find(library, c"hwloc_topology_export_xmlbuffer")?,
+                free_xml: find(library, c"hwloc_free_xmlbuffer")?,
+            })
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The machine and the cluster as one tree: packages, NUMA nodes, caches, cores, hardware threads,
+//! and the devices near them.
+//!
+//! hwloc is the source of what is known. Its library is loaded at run time, looks at this machine or
+//! at a description, and tells what it found as a text in its own XML format; [`Topology`] is read
+//! from such a text. So a text can be kept in a file, handed to other processes, or written by hand,
+//! and is understood without the library.
+
+mod cpuset;
+mod error;
+mod hwloc;
+mod object;
+mod tree;
+mod xml;
+
+pub use cpuset::CpuSet;
+pub use error::Error;
+pub use hwloc::{Hwloc, LIBRARY, Scope};
+pub use object::{DeviceKind, Kind, Object, ObjectId};
+pub use tree::{Distances, Topology};
+
+impl Topology {
+    /// This machine, restricted to the hardware threads that this process may use.
+    ///
+    /// # Errors
+    /// hwloc is missing, or the machine cannot be looked at.
+    pub fn this_machine(scope: Scope) -> Result<Self, Error> {
+        let topology = Self::from_xml(&Hwloc::load()?.this_machine(scope)?)?;
+        topology.restricted(&sys::cores::allowed().into_iter().collect())
+    }
+
+    /// What is described: the path of a file in hwloc's XML format, or a synthetic description of
+    /// hwloc such as `package:2 numa:2 core:4 pu:2`.
+    ///
+    /// # Errors
+    /// The file cannot be read or understood, or the description cannot, or needs hwloc.
+    pub fn described(what: &str) -> Result<Self, Error> {
+        let path = std::path::Path::new(what);
+        let is_path = what.contains('/') || what.ends_with(".xml") || path.is_file();
+        if !is_path {
+            return Self::from_xml(&Hwloc::load()?.synthetic(what)?);
+        }
+        let text = std::fs::read_to_string(path).map_err(|cause| Error::Unreadable {
+            path: what.to_owned(),
+            cause: cause.to_string(),
+        })?;
+        match Self::from_xml(&text) {
+            // The library knows the format of its first version too.
+            Err(Error::OtherVersion) => Self::from_xml(&Hwloc::load()?.converted(&text)?),
+            read => read,
+        }
+    }
+}
