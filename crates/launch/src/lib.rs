@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod binding;
 mod client;
 mod launcher;
 mod lines;

@@ -1,0 +1,215 @@
+//! Which process runs where on its machine: a plan from a tree and a policy; no I/O.
+//!
+//! Mapping gives each process a place, an object of the tree; binding widens or narrows the place
+//! to the hardware threads on which the process may run; ranking tells which process gets which
+//! place.
+
+mod order;
+mod policy;
+
+use topology::{CpuSet, Kind, ObjectId, Topology};
+
+pub use policy::{Bind, HostOrder, Mapping, Policy};
+
+/// The hardware threads on which a process of this machine may run; none: all that the machine allows.
+pub type Seat = Option<CpuSet>;
+
+/// A place before it is bound.
+#[derive(Clone, Debug)]
+struct Spot {
+    /// The object to which the process is mapped.
+    object: ObjectId,
+    /// Which of the processes mapped there it is, and how many there are.
+    position: usize,
+    count: usize,
+}
+
+/// Gives each of so many processes of a machine its seat, in the order of their ranks.
+///
+/// # Errors
+/// A text for people: the machine has no such level, or not enough of it.
+pub fn plan(
+    topology: &Topology,
+    machine: ObjectId,
+    processes: usize,
+    policy: &Policy,
+) -> Result<Vec<Seat>, String> {
+    let planner = Planner { topology, machine, processes, policy };
+    if policy.bind == Bind::Nothing {
+        return Ok(vec![None; processes]);
+    }
+    let spots = planner.ranked(planner.spots()?)?;
+    let seats = spots.iter().map(|spot| planner.bound(spot)).collect::<Result<Vec<Seat>, _>>()?;
+    planner.check_overload(&seats)?;
+    Ok(seats)
+}
+
+struct Planner<'a> {
+    topology: &'a Topology,
+    machine: ObjectId,
+    processes: usize,
+    policy: &'a Policy,
+}
+
+impl Planner<'_> {
+    /// Maps the processes, in the order of the mapping.
+    fn spots(&self) -> Result<Vec<Spot>, String> {
+        let objects = match &self.policy.mapping {
+            Mapping::Slots => vec![self.machine; self.processes],
+            Mapping::Levels(kinds) => {
+                let leaves = order::leaves(self.topology, self.machine, kinds)?;
+                leaves.iter().copied().cycle().take(self.processes).collect()
+            }
+            Mapping::EachOf(number, kind) => {
+                let all = order::objects(self.topology, self.machine, *kind)?;
+                let room = all.len() * *number as usize;
+                if room < self.processes {
+                    return Err(format!(
+                        "{} processes are to run here, but {number} on each {kind} makes {room}; ask \
+                         for fewer processes, or for more on each",
+                        self.processes
+                    ));
+                }
+                let each = |object| std::iter::repeat_n(object, *number as usize);
+                all.into_iter().flat_map(each).take(self.processes).collect()
+            }
+        };
+        let spot = |(index, &object): (usize, &ObjectId)| Spot {
+            object,
+            position: objects[..index].iter().filter(|other| **other == object).count(),
+            count: objects.iter().filter(|other| **other == object).count(),
+        };
+        Ok(objects.iter().enumerate().map(spot).collect())
+    }
+
+    /// The same in the order of ranks.
+    fn ranked(&self, mut spots: Vec<Spot>) -> Result<Vec<Spot>, String> {
+        let Some(kinds) = &self.policy.rank else { return Ok(spots) };
+        // From left to right, and those of one object in their order.
+        spots.sort_by_key(|spot| (self.first_thread(spot.object), spot.position));
+        let Some(kind) = kinds else { return Ok(spots) };
+        // One of each object in turn.
+        let objects = order::objects(self.topology, self.machine, *kind)?;
+        let holder = |spot: &Spot| {
+            let threads = &self.topology[spot.object].threads;
+            objects.iter().position(|id| threads.intersects(&self.topology[*id].threads))
+        };
+        let holders: Vec<Option<usize>> = spots.iter().map(holder).collect();
+        let turn = |index: usize| {
+            holders[..index].iter().filter(|other| **other == holders[index]).count()
+        };
+        let mut keyed: Vec<_> = spots
+            .into_iter()
+            .enumerate()
+            .map(|(index, spot)| ((turn(index), holders[index]), spot))
+            .collect();
+        keyed.sort_by_key(|(key, _)| *key);
+        Ok(keyed.into_iter().map(|(_, spot)| spot).collect())
+    }
+
+    /// The place of an object from left to right: that of its first hardware thread.
+    fn first_thread(&self, object: ObjectId) -> usize {
+        let threads = self.topology.of_kind_in(object, Kind::Thread);
+        threads.first().map_or(usize::MAX, |id| self.topology[*id].logical)
+    }
+
+    /// Where a process with this place may run.
+    fn bound(&self, spot: &Spot) -> Result<Option<CpuSet>, String> {
+        let each = self.policy.cores_each.max(1) as usize;
+        match self.policy.bind {
+            Bind::Nothing => Ok(None),
+            Bind::Share if self.policy.cores_each > 0 => {
+                self.consecutive(spot, Kind::Core, each).map(Some)
+            }
+            Bind::Share => Ok(self.share(spot)),
+            Bind::To(kind) => {
+                order::objects(self.topology, self.machine, kind)?;
+                if let Some(holder) = self.topology.holder(spot.object, kind) {
+                    return Ok(Some(self.topology[holder].threads.clone()));
+                }
+                self.consecutive(spot, kind, each).map(Some)
+            }
+        }
+    }
+
+    /// The part of a place that is a process's own: as many parts as there are processes, equally
+    /// large. A core on the border of two belongs to both. It is never less than the machine's cores
+    /// divided by all its processes; else the process gets a larger place. None: all.
+    fn share(&self, spot: &Spot) -> Seat {
+        self.units(self.machine, self.processes)?;
+        let whole = &self.topology[self.machine].threads;
+        let units = self.units(spot.object, spot.count).unwrap_or_default();
+        let from = spot.position * units.len() / spot.count;
+        let to = ((spot.position + 1) * units.len()).div_ceil(spot.count);
+        let mut threads = self.threads_of(&units[from..to]);
+        let mut above = self.topology.ancestors(spot.object);
+        while threads.len() * self.processes < whole.len() {
+            let Some(wider) = above.next() else { break };
+            threads = self.topology[wider].threads.clone();
+            if wider == self.machine {
+                break;
+            }
+        }
+        (threads != *whole).then_some(threads)
+    }
+
+    /// What an object is divided into among so many: cores, or hardware threads if it has too few.
+    /// None: too few of these too.
+    fn units(&self, object: ObjectId, parts: usize) -> Option<Vec<ObjectId>> {
+        let levels = [Kind::Core, Kind::Thread].map(|kind| self.topology.of_kind_in(object, kind));
+        levels.into_iter().find(|units| units.len() >= parts)
+    }
+
+    /// So many objects of a kind inside a place, one process's after the other's; from the beginning
+    /// again when there are no more.
+    fn consecutive(&self, spot: &Spot, kind: Kind, each: usize) -> Result<CpuSet, String> {
+        let mut object = spot.object;
+        let mut inside = self.topology.of_kind_in(object, kind);
+        // Where the place is smaller than what is asked for, what holds it is looked at.
+        while inside.len() < each && object != self.machine {
+            let Some(above) = self.topology[object].parent else { break };
+            object = above;
+            inside = self.topology.of_kind_in(object, kind);
+        }
+        if inside.len() < each {
+            return Err(format!(
+                "each process shall have {each} of the level {kind}, but this machine has {}",
+                inside.len()
+            ));
+        }
+        let rounds = inside.len() / each;
+        let own = self.topology[spot.object].threads.clone();
+        let first = inside.iter().position(|id| own.intersects(&self.topology[*id].threads));
+        let first = first.unwrap_or_default();
+        let start = (first + spot.position % rounds * each).min(inside.len() - each);
+        Ok(self.threads_of(&inside[start..start + each]))
+    }
+
+    fn threads_of(&self, objects: &[ObjectId]) -> CpuSet {
+        objects.iter().fold(CpuSet::default(), |all, id| all.union(&self.topology[*id].threads))
+    }
+
+    /// Refuses to bind more processes to some hardware threads than these are, unless that was asked
+    /// for.
+    fn check_overload(&self, seats: &[Seat]) -> Result<(), String> {
+        if self.policy.overload || self.policy.bind == Bind::Share && self.policy.cores_each == 0 {
+            return Ok(());
+        }
+        for set in seats.iter().flatten() {
+            let inside = seats.iter().flatten().filter(|other| other.is_subset(set)).count();
+            let each = self.policy.cores_each.max(1) as usize;
+            if inside * each > set.len().max(each) {
+                return Err(format!(
+                    "{inside} of {} processes would have to share the hardware threads {set}, as this \
+                     machine has no more for them; start fewer, bind them to something larger, or \
+                     allow it with --bind-to LEVEL:overload-allowed or --oversubscribe",
+                    self.processes
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! What a person asked for, in the words of `--map-by`, `--bind-to` and `--rank-by`.
+
+use topology::Kind;
+
+/// How the processes of a machine get their seats.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The places, in which order.
+    pub mapping: Mapping,
+    /// How much of the machine belongs to a place.
+    pub bind: Bind,
+    /// Which process gets which place. None: in the order of the mapping. Otherwise from left to
+    /// right, or one of each object of a kind in turn.
+    pub rank: Option<Option<Kind>>,
+    /// How many cores each process gets; 0: nothing was said.
+    pub cores_each: u32,
+    /// Whether more processes may be bound to some hardware threads than these are.
+    pub overload: bool,
+}
+
+/// The places of processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Mapping {
+    /// From left to right, equally.
+    #[default]
+    Slots,
+    /// Level by level; the first changes fastest.
+    Levels(Vec<Kind>),
+    /// So many on each object of a kind.
+    EachOf(u32, Kind),
+}
+
+/// What a process is bound to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bind {
+    /// Its share: the cores divided by the processes.
+    #[default]
+    Share,
+    /// Nothing: it may run on all that the machine allows.
+    Nothing,
+    /// The object of a kind where its place is, or one inside it.
+    To(Kind),
+}
+
+/// The words for levels; the first of each kind is the one that messages use.
+const WORDS: [(&str, Kind); 17] = [
+    ("machine", Kind::Machine),
+    ("board", Kind::Machine),
+    ("package", Kind::Package),
+    ("socket", Kind::Package),
+    ("die", Kind::Die),
+    ("numa", Kind::NumaNode),
+    ("group", Kind::Group),
+    ("l4cache", Kind::Cache(4)),
+    ("l3cache", Kind::Cache(3)),
+    ("l3", Kind::Cache(3)),
+    ("l2cache", Kind::Cache(2)),
+    ("l2", Kind::Cache(2)),
+    ("l1cache", Kind::Cache(1)),
+    ("l1", Kind::Cache(1)),
+    ("core", Kind::Core),
+    ("hwthread", Kind::Thread),
+    ("thread", Kind::Thread),
+];
+
+/// The word for a kind; empty if it has none.
+pub(super) fn word(kind: Kind) -> &'static str {
+    WORDS.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| word)
+}
+
+/// The kind that a word means.
+fn level(word: &str) -> Option<Kind> {
+    WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
+}
+
+/// Names the words that are understood.
+fn levels() -> String {
+    WORDS.map(|(word, _)| word).join(", ")
+}
+
+/// What the order of hosts and the number of processes on each follow from; the rest is the policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostOrder {
+    /// Each host gets one process in turn.
+    pub in_turn: bool,
+    /// So many processes on each host.
+    pub per_host: Option<u32>,
+    /// More processes than slots are welcome.
+    pub oversubscribe: bool,
+}
+
+impl Policy {
+    /// Follows the words of `--map-by`, such as `numa`, `ppr:2:package`, `node,socket,core` or
+    /// `slot:PE=4`. Returns what they say of hosts.
+    ///
+    /// # Errors
+    /// A text for people: what is not understood, and what would be.
+    pub fn map_by(&mut self, words: &str) -> Result<HostOrder, String> {
+        let words = words.to_lowercase();
+        let mut hosts = HostOrder::default();
+        let parts: Vec<&str> = words.split(':').collect();
+        let modifiers = match parts[..] {
+            ["ppr", number, object, ref modifiers @ ..] => {
+                let each = number.parse().ok().filter(|each| *each > 0).ok_or_else(|| {
+                    format!("ppr:{number}:{object} wants a number of processes above 0 after ppr:")
+                })?;
+                match object {
+                    "node" | "machine" => hosts.per_host = Some(each),
+                    _ => self.mapping = Mapping::EachOf(each, known(object)?),
+                }
+                modifiers
+            }
+            [order, ref modifiers @ ..] => {
+                self.map_in_order(order, &mut hosts)?;
+                modifiers
+            }
+            [] => &[],
+        };
+        modifiers.iter().try_for_each(|modifier| self.modify(modifier, &mut hosts))?;
+        Ok(hosts)
+    }
+
+    fn map_in_order(&mut self, order: &str, hosts: &mut HostOrder) -> Result<(), String> {
+        let mut kinds = Vec::new();
+        let mut names = order.split(',').map(str::trim).filter(|name| !name.is_empty()).peekable();
+        hosts.in_turn = names.peek() == Some(&"node");
+        for name in names {
+            match name {
+                "slot" | "node" => {}
+                _ => kinds.push(known(name)?),
+            }
+        }
+        if !kinds.is_empty() {
+            self.mapping = Mapping::Levels(kinds);
+        }
+        Ok(())
+    }
+
+    fn modify(&mut self, modifier: &str, hosts: &mut HostOrder) -> Result<(), String> {
+        match modifier.split_once('=') {
+            Some(("pe", number)) => {
+                let each = number.parse().ok().filter(|each| *each > 0);
+                self.cores_each = each.ok_or_else(|| {
+                    format!("pe={number} wants a number of cores for each process, above 0")
+                })?;
+            }
+            None if modifier == "oversubscribe" => {
+                hosts.oversubscribe = true;
+                self.overload = true;
+            }
+            None if ["nooversubscribe", "span", "hwtcpus", "corecpus", ""].contains(&modifier) => {}
+            _ => {
+                return Err(format!(
+                    "--map-by knows no \"{modifier}\" after its colon; it knows PE=N, oversubscribe, \
+                     nooversubscribe and span"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the words of `--bind-to`, such as `core`, `none` or `numa:overload-allowed`.
+    ///
+    /// # Errors
+    /// A text for people.
+    pub fn bind_to(&mut self, words: &str) -> Result<(), String> {
+        let words = words.to_lowercase();
+        let mut parts = words.split(':');
+        self.bind = match parts.next().unwrap_or_default() {
+            "none" => Bind::Nothing,
+            "share" | "default" => Bind::Share,
+            "machine" | "board" => Bind::Nothing,
+            name => Bind::To(level(name).ok_or_else(|| {
+                format!("--bind-to knows no \"{name}\"; it knows none, share, {}", levels())
+            })?),
+        };
+        for modifier in parts {
+            match modifier {
+                "overload-allowed" => self.overload = true,
+                "no-overload" | "if-supported" => {}
+                _ => {
+                    return Err(format!(
+                        "--bind-to knows no \"{modifier}\" after its colon; it knows overload-allowed, \
+                         no-overload and if-supported"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the words of `--rank-by`: `slot` or `fill` for places from left to right, or a level
+    /// whose objects get one process in turn.
+    ///
+    /// # Errors
+    /// A text for people.
+    pub fn rank_by(&mut self, words: &str) -> Result<(), String> {
+        let words = words.to_lowercase();
+        let name = words.split(':').next().unwrap_or_default();
+        self.rank = match name {
+            "slot" | "fill" => Some(None),
+            // The order of hosts is that of the mapping.
+            "node" | "span" => None,
+            _ => Some(Some(level(name).ok_or_else(|| {
+                format!(
+                    "--rank-by knows no \"{name}\"; it knows slot, fill, span, node, {}",
+                    levels()
+                )
+            })?)),
+        };
+        Ok(())
+    }
+}
+
+fn known(name: &str) -> Result<Kind, String> {
+    level(name).ok_or_else(|| {
+        format!("--map-by knows no level \"{name}\"; it knows slot, node, {}", levels())
+    })
+}

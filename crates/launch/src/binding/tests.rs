@@ -1,0 +1,129 @@
+use super::*;
+
+/// A machine of so many packages, with NUMA nodes in each, cores in each of those, and hardware
+/// threads in each core; numbered as many systems do: first one thread of each core.
+fn machine(packages: usize, nodes: usize, cores: usize, threads: usize) -> Topology {
+    let all = packages * nodes * cores;
+    let mut text = String::from("<topology version='2.0'><object type='Machine'>");
+    for package in 0..packages {
+        text += &format!("<object type='Package' os_index='{package}'>");
+        for node in 0..nodes {
+            let number = package * nodes + node;
+            text += "<object type='Group' kind='1001'>";
+            text += &format!("<object type='NUMANode' os_index='{number}' cpuset='0x1'/>");
+            for core in 0..cores {
+                let core = number * cores + core;
+                text += &format!("<object type='Core' os_index='{core}'>");
+                for thread in 0..threads {
+                    text += &format!("<object type='PU' os_index='{}'/>", thread * all + core);
+                }
+                text += "</object>";
+            }
+            text += "</object>";
+        }
+        text += "</object>";
+    }
+    Topology::from_xml(&(text + "</object></topology>")).unwrap()
+}
+
+/// The seats of so many processes, by the words of the three options.
+fn seats(topology: &Topology, processes: usize, words: [&str; 3]) -> Result<String, String> {
+    let mut policy = Policy::default();
+    let [map, bind, rank] = words;
+    if !map.is_empty() {
+        policy.map_by(map)?;
+    }
+    if !bind.is_empty() {
+        policy.bind_to(bind)?;
+    }
+    if !rank.is_empty() {
+        policy.rank_by(rank)?;
+    }
+    let seats = plan(topology, topology.root(), processes, &policy)?;
+    let text = |seat: &Seat| seat.as_ref().map_or("all".to_owned(), CpuSet::to_string);
+    Ok(seats.iter().map(text).collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn by_default_each_has_its_share() {
+    let machine = machine(2, 2, 2, 1);
+    let share = |processes| seats(&machine, processes, [""; 3]).unwrap();
+    assert_eq!(share(1), "all");
+    assert_eq!(share(2), "0-3 4-7");
+    assert_eq!(share(3), "0-2 2-5 5-7");
+    assert_eq!(share(4), "0-1 2-3 4-5 6-7");
+    assert_eq!(share(8), "0 1 2 3 4 5 6 7");
+    assert_eq!(share(9), "all all all all all all all all all");
+}
+
+#[test]
+fn shares_are_of_whole_cores_while_there_are_enough() {
+    let machine = machine(1, 1, 4, 2);
+    let share = |processes| seats(&machine, processes, [""; 3]).unwrap();
+    assert_eq!(share(2), "0-1,4-5 2-3,6-7");
+    assert_eq!(share(4), "0,4 1,5 2,6 3,7");
+    assert_eq!(share(8), "0 4 1 5 2 6 3 7");
+}
+
+#[test]
+fn levels_are_mapped_in_turn() {
+    let machine = machine(2, 2, 2, 1);
+    let seats = |processes, map, bind| seats(&machine, processes, [map, bind, ""]).unwrap();
+    assert_eq!(seats(4, "package", "core"), "0 4 1 5");
+    assert_eq!(seats(5, "numa", "core"), "0 2 4 6 1");
+    assert_eq!(seats(3, "numa", "numa"), "0-1 2-3 4-5");
+    assert_eq!(seats(2, "core", "package"), "0-3 0-3");
+    assert_eq!(seats(8, "package,numa,core", "core"), "0 4 2 6 1 5 3 7");
+    assert_eq!(seats(8, "numa,package,core", "core"), "0 2 4 6 1 3 5 7");
+    assert_eq!(seats(8, "core,package", "core"), "0 1 2 3 4 5 6 7");
+    assert_eq!(seats(4, "ppr:1:numa", "core"), "0 2 4 6");
+    assert_eq!(seats(4, "ppr:2:package", "numa"), "0-1 2-3 4-5 6-7");
+    assert_eq!(seats(4, "slot:pe=2", "core"), "0-1 2-3 4-5 6-7");
+    assert_eq!(seats(2, "numa:pe=2", ""), "0-1 2-3");
+    assert_eq!(seats(3, "core", "none"), "all all all");
+}
+
+#[test]
+fn a_mapping_alone_binds_no_tighter_than_the_share() {
+    let machine = machine(2, 2, 2, 1);
+    let seats = |processes, map| seats(&machine, processes, [map, "", ""]).unwrap();
+    assert_eq!(seats(2, "numa"), "0-3 0-3");
+    assert_eq!(seats(2, "package"), "0-3 4-7");
+    assert_eq!(seats(4, "package"), "0-1 4-5 2-3 6-7");
+    assert_eq!(seats(8, "core"), "0 1 2 3 4 5 6 7");
+}
+
+#[test]
+fn ranks_follow_their_own_order() {
+    let machine = machine(2, 2, 2, 1);
+    let seats = |words| seats(&machine, 4, words).unwrap();
+    assert_eq!(seats(["package", "core", "slot"]), "0 1 4 5");
+    assert_eq!(seats(["core", "core", "package"]), "0 1 2 3");
+    assert_eq!(seats(["ppr:2:package", "core", "package"]), "0 4 1 5");
+    assert_eq!(seats(["ppr:2:package", "core", "fill"]), "0 1 4 5");
+}
+
+#[test]
+fn what_cannot_be_is_told() {
+    let machine = machine(1, 1, 2, 1);
+    let message = |processes, words| seats(&machine, processes, words).unwrap_err();
+    assert!(message(2, ["l3cache", "", ""]).contains("it has machine, package, numa, core"));
+    assert!(message(3, ["", "core", ""]).contains("overload-allowed"));
+    assert_eq!(seats(&machine, 3, ["", "core:overload-allowed", ""]).unwrap(), "0 1 0");
+    assert!(message(3, ["ppr:1:core", "", ""]).contains("makes 2"));
+    assert!(message(1, ["slot:pe=3", "", ""]).contains("this machine has 2"));
+    assert!(message(2, ["slot:pe=2", "", ""]).contains("share"));
+    for words in [["moon", "", ""], ["", "moon", ""], ["", "", "moon"], ["core:moon", "", ""]] {
+        assert!(message(1, words).contains("knows no"));
+    }
+    assert!(message(1, ["ppr:x:core", "", ""]).contains("above 0"));
+    assert!(message(1, ["core:pe=0", "", ""]).contains("above 0"));
+}
+
+#[test]
+fn a_job_may_be_restricted_to_a_part() {
+    let machine = machine(2, 2, 2, 2).restricted(&CpuSet::from_list("1-3,6,14").unwrap()).unwrap();
+    assert_eq!(seats(&machine, 2, [""; 3]).unwrap(), "1-2 3,6,14");
+    assert_eq!(seats(&machine, 4, ["core", "core", ""]).unwrap(), "1 2 3 6,14");
+    assert_eq!(seats(&machine, 2, ["package", "package", ""]).unwrap(), "1-3 6,14");
+}
