@@ -43,6 +43,8 @@ if [ "$task" = test ]; then
     has pkg-config || missing+=(pkg-config)
     has readelf || missing+=(binutils)
     has valgrind || missing+=(valgrind)
+    # Placements are compared with those of Scotch.
+    has scotch_gmap || missing+=(scotch)
 fi
 if [ ${#missing[@]} -gt 0 ]; then
     echo "Installing Debian packages: ${missing[*]}"

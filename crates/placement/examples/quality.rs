@@ -1,0 +1,34 @@
+//! Prints the table of docs/placement.md: hop-weighted bytes of our placements divided by those of
+//! others.
+//!
+//! `cargo run --release -p placement --example quality [RANKS...]`
+
+#![forbid(unsafe_code)]
+
+#[path = "../tests/comparison/mod.rs"]
+mod comparison;
+
+fn main() {
+    let words = std::env::args().skip(1);
+    let mut sizes: Vec<u32> = words.filter_map(|word| word.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes = vec![64, 512, 4096];
+    }
+    println!(
+        "| ranks | matrix | packed | scattered | random | Scotch | its fullest leaf | seconds |"
+    );
+    println!("|---:|---|---:|---:|---:|---:|---:|---:|");
+    for row in sizes.into_iter().flat_map(comparison::compare) {
+        let scotch = row.to_scotch.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
+        println!(
+            "| {} | {} | {:.3} | {:.3} | {:.3} | {scotch} | {} | {:.2} |",
+            row.ranks,
+            row.name,
+            row.to_packed,
+            row.to_scattered,
+            row.to_random,
+            row.fullest_of_scotch,
+            row.seconds,
+        );
+    }
+}

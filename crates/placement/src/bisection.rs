@@ -1,0 +1,143 @@
+//! Cutting a graph in two so that little weight is cut: on small images of it first, then on larger
+//! and larger ones.
+
+use std::collections::BinaryHeap;
+
+use fastrand::Rng;
+
+use crate::graph::{Graph, Side};
+use crate::refinement::{Bounds, refine};
+
+/// A graph that is not larger is cut without an image.
+const SMALL: usize = 40;
+
+/// With how many first cuts of the smallest image it is tried.
+const FIRST_CUTS: u32 = 8;
+
+/// How much work one bisection is worth, in edges and vertices; and how many attempts at least and at
+/// most.
+const WORK: usize = 120_000;
+const ATTEMPTS_MIN: usize = 3;
+const ATTEMPTS_MAX: usize = 12;
+
+/// The best cut that was found with a load on the left within the bounds, as far as fixed vertices
+/// allow. All vertices stand for one rank.
+pub(crate) fn bisect(graph: &Graph, bounds: Bounds, rng: &mut Rng) -> Vec<Side> {
+    let judge = |sides: &[Side]| (bounds.violation(graph.load(sides)), graph.cut(sides));
+    let mut best = in_order(graph, bounds);
+    refine(graph, &mut best, bounds);
+    let mut verdict = judge(&best);
+    let attempts = WORK / (graph.len() + graph.edges.len() + 1);
+    for _ in 0..attempts.clamp(ATTEMPTS_MIN, ATTEMPTS_MAX) {
+        if verdict == (0, 0) {
+            break;
+        }
+        let sides = by_images(graph, bounds, rng);
+        let other = judge(&sides);
+        if other < verdict {
+            (best, verdict) = (sides, other);
+        }
+    }
+    best
+}
+
+/// The first ones to the left, the others to the right, as many as must.
+fn in_order(graph: &Graph, bounds: Bounds) -> Vec<Side> {
+    let on_left = graph.fixed.iter().filter(|fixed| **fixed == Some(Side::Left)).count() as u64;
+    let mut room = bounds.most.saturating_sub(on_left);
+    let side = |fixed: &Option<Side>| match fixed {
+        Some(side) => *side,
+        None if room > 0 => {
+            room -= 1;
+            Side::Left
+        }
+        None => Side::Right,
+    };
+    graph.fixed.iter().map(side).collect()
+}
+
+/// Cuts a small image first.
+fn by_images(graph: &Graph, bounds: Bounds, rng: &mut Rng) -> Vec<Side> {
+    if graph.len() <= SMALL {
+        return first_cut(graph, bounds, rng);
+    }
+    let all: u64 = graph.sizes.iter().map(|size| u64::from(*size)).sum();
+    let size_max = (all / (SMALL as u64 / 2)).max(2);
+    let (smaller, images) = graph.coarsened(size_max, rng);
+    // What hardly shrinks, because few have to do with each other, is cut as it is.
+    if smaller.len() * 20 > graph.len() * 19 {
+        return first_cut(graph, bounds, rng);
+    }
+    // Large vertices cannot be dealt out exactly, which the larger images put right.
+    let wide = bounds.widened(if smaller.size_max() > 1 { smaller.size_max() / 2 } else { 0 });
+    let coarse = by_images(&smaller, wide, rng);
+    let mut sides: Vec<Side> = images.iter().map(|image| coarse[*image as usize]).collect();
+    refine(graph, &mut sides, bounds);
+    sides
+}
+
+/// The best of several cuts that grow from somewhere.
+fn first_cut(graph: &Graph, bounds: Bounds, rng: &mut Rng) -> Vec<Side> {
+    let cut = |round: u32, rng: &mut Rng| {
+        let target = match round % 3 {
+            0 => bounds.most,
+            1 => bounds.least,
+            _ => bounds.least.midpoint(bounds.most),
+        };
+        let mut sides = grown(graph, target, rng);
+        refine(graph, &mut sides, bounds);
+        ((bounds.violation(graph.load(&sides)), graph.cut(&sides)), sides)
+    };
+    let mut best = cut(0, rng);
+    for round in 1..FIRST_CUTS {
+        let other = cut(round, rng);
+        if other.0 < best.0 {
+            best = other;
+        }
+    }
+    best.1
+}
+
+/// A left side that grows from one vertex, always by the one that has most to do with it.
+fn grown(graph: &Graph, target: u64, rng: &mut Rng) -> Vec<Side> {
+    let mut sides: Vec<Side> =
+        graph.fixed.iter().map(|fixed| fixed.unwrap_or(Side::Right)).collect();
+    let mut load = graph.load(&sides);
+    let mut order: Vec<u32> = (0..graph.len() as u32).collect();
+    rng.shuffle(&mut order);
+    // What the cut loses when a vertex comes over: its edges to the left less all others.
+    let mut gains: Vec<i64> = (0..graph.len() as u32)
+        .map(|vertex| -graph.neighbors(vertex).iter().map(|edge| edge.1).sum::<i64>())
+        .collect();
+    let mut next: BinaryHeap<(i64, u32)> = BinaryHeap::new();
+    let mut attract = |vertex: u32, next: &mut BinaryHeap<(i64, u32)>| {
+        for &(neighbor, weight) in graph.neighbors(vertex) {
+            gains[neighbor as usize] += 2 * weight;
+            next.push((gains[neighbor as usize], neighbor));
+        }
+    };
+    for vertex in 0..graph.len() as u32 {
+        if sides[vertex as usize] == Side::Left {
+            attract(vertex, &mut next);
+        }
+    }
+    while load < target {
+        let vertex = match next.pop() {
+            Some((_, vertex)) => vertex,
+            None => match order.pop() {
+                Some(vertex) => vertex,
+                None => break,
+            },
+        };
+        let is_free =
+            sides[vertex as usize] == Side::Right && graph.fixed[vertex as usize].is_none();
+        let size = u64::from(graph.sizes[vertex as usize]);
+        if !is_free || load + size / 2 > target {
+            continue;
+        }
+        sides[vertex as usize] = Side::Left;
+        load += size;
+        attract(vertex, &mut next);
+    }
+    sides
+}

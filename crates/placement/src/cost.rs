@@ -1,0 +1,138 @@
+//! What a placement costs, and those to which it is compared.
+
+use fastrand::Rng;
+
+use crate::mapping::Room;
+use crate::matrix::Affinity;
+use crate::tree::Tree;
+
+/// Where each rank is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    leaves: Vec<u32>,
+}
+
+impl Placement {
+    /// The placement with these leaves, by rank.
+    pub fn new(leaves: Vec<u32>) -> Self {
+        Self { leaves }
+    }
+
+    /// The leaf of each rank.
+    pub fn leaves(&self) -> &[u32] {
+        &self.leaves
+    }
+
+    /// The leaf of one rank.
+    pub fn leaf(&self, rank: u32) -> u32 {
+        self.leaves[rank as usize]
+    }
+
+    pub(crate) fn put(&mut self, rank: u32, leaf: u32) {
+        self.leaves[rank as usize] = leaf;
+    }
+}
+
+/// The bytes of all pairs, each times what a byte costs between their leaves: hop-weighted bytes.
+pub fn cost(affinity: &Affinity, tree: &Tree, placement: &Placement) -> u128 {
+    let mut twice = 0;
+    for rank in 0..affinity.ranks() {
+        let leaf = placement.leaf(rank);
+        for &(partner, weight) in affinity.partners(rank) {
+            let crossing = tree.crossing(leaf, placement.leaf(partner));
+            twice += u128::from(weight) * u128::from(crossing);
+        }
+    }
+    twice / 2
+}
+
+/// A placement that asks for nobody's communication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Leaf by leaf from left to right: what launchers do by default.
+    Packed,
+    /// One rank to each branch in turn, on all levels.
+    Scattered,
+    /// Any that is drawn from this seed.
+    Random(u64),
+}
+
+/// Places so many ranks in that order.
+///
+/// # Errors
+/// A text for people: there are no slots.
+pub fn place_in_order(ranks: u32, tree: &Tree, order: Order) -> Result<Placement, String> {
+    let room = Room::new(ranks, tree, &[])?;
+    Ok(fill(ranks, tree, order, &[], &room))
+}
+
+/// The same with fixed ranks where they must be, and the others around them.
+pub(crate) fn fill(
+    ranks: u32,
+    tree: &Tree,
+    order: Order,
+    fixed: &[Option<u32>],
+    room: &Room,
+) -> Placement {
+    let shares = shares(ranks, tree);
+    let mut order = match order {
+        Order::Packed => leaf_by_leaf(&shares),
+        Order::Scattered => in_turn(tree, 0, &shares),
+        Order::Random(seed) => {
+            let mut leaves = leaf_by_leaf(&shares);
+            Rng::with_seed(seed).shuffle(&mut leaves);
+            leaves
+        }
+    }
+    .into_iter();
+    let mut loads = vec![0_u64; shares.len()];
+    for leaf in fixed.iter().flatten() {
+        loads[*leaf as usize] += 1;
+    }
+    let mut place = |rank: u32| {
+        if let Some(leaf) = fixed.get(rank as usize).copied().flatten() {
+            return leaf;
+        }
+        // Fixed ranks may have taken more than the share of their leaf, and so from another.
+        let leaf = order.find(|&leaf| loads[leaf as usize] < shares[leaf as usize]).or_else(|| {
+            (0..tree.leaf_count())
+                .find(|&leaf| loads[leaf as usize] < room.leaf_most[leaf as usize])
+        });
+        let leaf = leaf.unwrap_or_default();
+        loads[leaf as usize] += 1;
+        leaf
+    };
+    Placement::new((0..ranks).map(&mut place).collect())
+}
+
+/// How many ranks each leaf takes: all its slots, or its part of what is more.
+fn shares(ranks: u32, tree: &Tree) -> Vec<u64> {
+    let (ranks, slots) = (u64::from(ranks), tree.slots_in_all());
+    let mut before = 0;
+    let mut share = |leaf: u32| {
+        let own = u64::from(tree.slots(leaf));
+        let first = before;
+        before += own;
+        if ranks <= slots { own } else { before * ranks / slots - first * ranks / slots }
+    };
+    (0..tree.leaf_count()).map(&mut share).collect()
+}
+
+fn leaf_by_leaf(shares: &[u64]) -> Vec<u32> {
+    let leaves = (0..).zip(shares);
+    leaves.flat_map(|(leaf, &share)| std::iter::repeat_n(leaf, share as usize)).collect()
+}
+
+/// The slots below a vertex, of its children in turn.
+fn in_turn(tree: &Tree, vertex: u32, shares: &[u64]) -> Vec<u32> {
+    let children = &tree.vertex(vertex).children;
+    if children.is_empty() {
+        let leaf = tree.vertex(vertex).leaves.start;
+        return vec![leaf; shares[leaf as usize] as usize];
+    }
+    let below: Vec<Vec<u32>> = children.iter().map(|&child| in_turn(tree, child, shares)).collect();
+    let longest = below.iter().map(Vec::len).max().unwrap_or_default();
+    (0..longest)
+        .flat_map(|turn| below.iter().filter_map(move |one| one.get(turn).copied()))
+        .collect()
+}

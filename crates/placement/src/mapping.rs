@@ -1,0 +1,303 @@
+//! Putting ranks on the leaves of a tree: groups within groups, from the root down.
+
+use fastrand::Rng;
+
+use crate::bisection::bisect;
+use crate::cost::{Order, Placement, cost, fill};
+use crate::graph::{Graph, Side};
+use crate::matrix::Affinity;
+use crate::refinement::{Bounds, refine};
+use crate::search::improve;
+use crate::tree::Tree;
+
+/// The same input gives the same placement.
+const SEED: u64 = 0x00c0_b4a7;
+
+/// How often all pairs of groups below one vertex are improved.
+const ROUNDS_MAX: u32 = 3;
+
+/// How many pairs of groups are improved in one round, for each group.
+const PAIRS_PER_GROUP: usize = 8;
+
+/// Places each rank on a leaf so that bytes cross as little as possible: never worse than the ranks
+/// in order. `fixed` names for some ranks the leaf on which they must be; it may be empty.
+///
+/// No leaf gets more ranks than it has slots, except that where there are more ranks than slots in
+/// all, each leaf gets its share of them. Where there are fewer, the free ones are left where that
+/// is best.
+///
+/// # Errors
+/// A text for people: no slots, or fixed ranks that do not fit.
+pub fn place(affinity: &Affinity, tree: &Tree, fixed: &[Option<u32>]) -> Result<Placement, String> {
+    let room = Room::new(affinity.ranks(), tree, fixed)?;
+    let packed = fill(affinity.ranks(), tree, Order::Packed, fixed, &room);
+    let bounded = affinity.bounded(tree.crossing_max());
+    let divided = Division::new(&bounded, tree, &room, fixed).run();
+    let mut best = packed.clone();
+    let mut best_cost = cost(affinity, tree, &best);
+    for mut candidate in [packed, divided] {
+        improve(&bounded, tree, &room, fixed, &mut candidate);
+        let cost = cost(affinity, tree, &candidate);
+        if cost < best_cost {
+            (best, best_cost) = (candidate, cost);
+        }
+    }
+    Ok(best)
+}
+
+/// How many ranks each leaf and each branch takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Room {
+    /// By vertex of the tree.
+    least: Vec<u64>,
+    most: Vec<u64>,
+    /// The same for leaves.
+    pub leaf_least: Vec<u64>,
+    pub leaf_most: Vec<u64>,
+}
+
+impl Room {
+    pub fn new(ranks: u32, tree: &Tree, fixed: &[Option<u32>]) -> Result<Self, String> {
+        let (ranks, slots) = (u64::from(ranks), tree.slots_in_all());
+        if slots == 0 && ranks > 0 {
+            return Err("there is no slot on which a rank may be put".to_owned());
+        }
+        if !fixed.is_empty() && fixed.len() as u64 != ranks {
+            return Err(format!("places are laid down for {} ranks of {ranks}", fixed.len()));
+        }
+        let is_free = fixed.iter().all(Option::is_none);
+        let mut least = vec![0; tree.vertex_count() as usize];
+        let mut most = vec![0; tree.vertex_count() as usize];
+        let (mut leaf_least, mut leaf_most) = (Vec::new(), Vec::new());
+        for leaf in 0..tree.leaf_count() {
+            let own = u64::from(tree.slots(leaf));
+            let (low, high) = if ranks <= slots {
+                (0, own)
+            } else {
+                let low = if is_free { ranks * own / slots } else { 0 };
+                (low, (ranks * own).div_ceil(slots))
+            };
+            let mut path = tree.path(leaf).to_vec();
+            path.dedup();
+            for vertex in path {
+                least[vertex as usize] += low;
+                most[vertex as usize] += high;
+            }
+            leaf_least.push(low);
+            leaf_most.push(high);
+        }
+        let room = Self { least, most, leaf_least, leaf_most };
+        room.check(fixed)?;
+        Ok(room)
+    }
+
+    fn check(&self, fixed: &[Option<u32>]) -> Result<(), String> {
+        let mut loads = vec![0_u64; self.leaf_most.len()];
+        for (rank, leaf) in fixed.iter().enumerate() {
+            let Some(leaf) = leaf else { continue };
+            let Some(load) = loads.get_mut(*leaf as usize) else {
+                return Err(format!(
+                    "rank {rank} is to be on leaf {leaf}, but the leaves are 0 to {}",
+                    self.leaf_most.len() - 1
+                ));
+            };
+            *load += 1;
+            let most = self.leaf_most[*leaf as usize];
+            if *load > most {
+                return Err(format!(
+                    "more ranks are to be on leaf {leaf} than the {most} it takes"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The division of all ranks among the branches of a tree.
+struct Division<'a> {
+    affinity: &'a Affinity,
+    tree: &'a Tree,
+    room: &'a Room,
+    fixed: &'a [Option<u32>],
+    /// Where each rank is.
+    leaves: Vec<u32>,
+    /// For each rank its number in the graph that is being made.
+    numbers: Vec<u32>,
+    rng: Rng,
+}
+
+impl<'a> Division<'a> {
+    fn new(
+        affinity: &'a Affinity,
+        tree: &'a Tree,
+        room: &'a Room,
+        fixed: &'a [Option<u32>],
+    ) -> Self {
+        let ranks = affinity.ranks() as usize;
+        let leaves = vec![0; ranks];
+        let numbers = vec![u32::MAX; ranks];
+        Self { affinity, tree, room, fixed, leaves, numbers, rng: Rng::with_seed(SEED) }
+    }
+
+    fn run(mut self) -> Placement {
+        self.divide(0, (0..self.affinity.ranks()).collect());
+        Placement::new(self.leaves)
+    }
+
+    /// Puts these ranks below a vertex.
+    fn divide(&mut self, vertex: u32, ranks: Vec<u32>) {
+        let tree = self.tree;
+        let children = &tree.vertex(vertex).children;
+        if children.is_empty() {
+            for rank in ranks {
+                self.leaves[rank as usize] = tree.vertex(vertex).leaves.start;
+            }
+            return;
+        }
+        if ranks.is_empty() {
+            return;
+        }
+        let mut groups = Vec::with_capacity(children.len());
+        self.group(children, ranks, &mut groups);
+        self.improve_groups(children, &mut groups);
+        for (&child, group) in children.iter().zip(groups) {
+            self.divide(child, group);
+        }
+    }
+
+    /// Makes a group of ranks for each child.
+    fn group(&mut self, children: &[u32], ranks: Vec<u32>, groups: &mut Vec<Vec<u32>>) {
+        if children.len() == 1 {
+            groups.push(ranks);
+            return;
+        }
+        let (left, right) = children.split_at(children.len() / 2);
+        let graph = self.graph(&ranks, right);
+        let bounds = self.bounds(left, right, &graph);
+        let sides = bisect(&graph, bounds, &mut self.rng);
+        let (on_left, on_right) = parted(&ranks, &sides);
+        self.group(left, on_left, groups);
+        self.group(right, on_right, groups);
+    }
+
+    /// How many of the graph's ranks go to the left children.
+    fn bounds(&self, left: &[u32], right: &[u32], graph: &Graph) -> Bounds {
+        let sum = |of: &[u64], children: &[u32]| -> u64 {
+            children.iter().map(|&child| of[child as usize]).sum()
+        };
+        let fixed = |side| graph.fixed.iter().filter(|fixed| **fixed == Some(side)).count() as u64;
+        let all = graph.len() as u64;
+        let least =
+            sum(&self.room.least, left).max(all.saturating_sub(sum(&self.room.most, right)));
+        let most = sum(&self.room.most, left).min(all.saturating_sub(sum(&self.room.least, right)));
+        let least = least.max(fixed(Side::Left));
+        let most = most.min(all - fixed(Side::Right));
+        Bounds { least, most: most.max(least) }
+    }
+
+    /// The graph of these ranks; those that are fixed below one of the vertices `right` are on the
+    /// right.
+    fn graph(&mut self, ranks: &[u32], right: &[u32]) -> Graph {
+        for (number, &rank) in (0..).zip(ranks) {
+            self.numbers[rank as usize] = number;
+        }
+        let begin = right.first().map_or(u32::MAX, |&child| self.tree.vertex(child).leaves.start);
+        let end = right.last().map_or(u32::MAX, |&child| self.tree.vertex(child).leaves.end);
+        let mut graph = Graph { starts: vec![0], ..Graph::default() };
+        for &rank in ranks {
+            for &(partner, weight) in self.affinity.partners(rank) {
+                let number = self.numbers[partner as usize];
+                if number != u32::MAX {
+                    graph.edges.push((number, weight as i64));
+                }
+            }
+            graph.starts.push(graph.edges.len() as u32);
+            graph.sizes.push(1);
+            let leaf = self.fixed.get(rank as usize).copied().flatten();
+            let side = |leaf| if (begin..end).contains(&leaf) { Side::Right } else { Side::Left };
+            graph.fixed.push(leaf.map(side));
+        }
+        for &rank in ranks {
+            self.numbers[rank as usize] = u32::MAX;
+        }
+        graph
+    }
+
+    /// Moves ranks between groups, two groups at a time, those first that have most to do with each
+    /// other.
+    fn improve_groups(&mut self, children: &[u32], groups: &mut [Vec<u32>]) {
+        if children.len() < 3 {
+            return;
+        }
+        for _ in 0..ROUNDS_MAX {
+            let mut better = false;
+            for (one, other) in self.pairs(groups) {
+                better |= self.improve_pair(children, groups, one, other);
+            }
+            if !better {
+                return;
+            }
+        }
+    }
+
+    /// The pairs of groups that have to do with each other, the closest first, not too many.
+    fn pairs(&self, groups: &[Vec<u32>]) -> Vec<(usize, usize)> {
+        let mut group_of = vec![usize::MAX; self.numbers.len()];
+        for (number, group) in groups.iter().enumerate() {
+            for &rank in group {
+                group_of[rank as usize] = number;
+            }
+        }
+        let mut pairs = Vec::new();
+        let mut weights = vec![0_u64; groups.len()];
+        for (number, group) in groups.iter().enumerate() {
+            let mut touched = Vec::new();
+            for &(partner, weight) in group.iter().flat_map(|&rank| self.affinity.partners(rank)) {
+                let other = group_of[partner as usize];
+                if other != usize::MAX && other > number {
+                    if weights[other] == 0 {
+                        touched.push(other);
+                    }
+                    weights[other] += weight;
+                }
+            }
+            for other in touched {
+                pairs.push((std::cmp::Reverse(weights[other]), number, other));
+                weights[other] = 0;
+            }
+        }
+        pairs.sort_unstable();
+        pairs.truncate(groups.len() * PAIRS_PER_GROUP);
+        pairs.into_iter().map(|(_, one, other)| (one, other)).collect()
+    }
+
+    fn improve_pair(
+        &mut self,
+        children: &[u32],
+        groups: &mut [Vec<u32>],
+        one: usize,
+        other: usize,
+    ) -> bool {
+        let mut ranks = groups[one].clone();
+        ranks.extend_from_slice(&groups[other]);
+        let (left, right) = ([children[one]], [children[other]]);
+        let graph = self.graph(&ranks, &right);
+        let bounds = self.bounds(&left, &right, &graph);
+        let mut sides = vec![Side::Left; groups[one].len()];
+        sides.resize(ranks.len(), Side::Right);
+        let before = graph.cut(&sides);
+        refine(&graph, &mut sides, bounds);
+        if graph.cut(&sides) >= before {
+            return false;
+        }
+        (groups[one], groups[other]) = parted(&ranks, &sides);
+        true
+    }
+}
+
+fn parted(ranks: &[u32], sides: &[Side]) -> (Vec<u32>, Vec<u32>) {
+    let (left, right): (Vec<_>, Vec<_>) =
+        ranks.iter().zip(sides).partition(|(_, side)| **side == Side::Left);
+    let ranks = |part: Vec<(&u32, &Side)>| part.into_iter().map(|(rank, _)| *rank).collect();
+    (ranks(left), ranks(right))
+}

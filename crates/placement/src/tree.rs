@@ -1,0 +1,185 @@
+//! The tree of places on which ranks are put.
+
+use std::ops::Range;
+
+/// A part of a machine or of a cluster, as whoever knows it describes it: a tree of any shape.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Branch {
+    /// What a byte costs between two leaves of different children; of a leaf: between two ranks on
+    /// it. Costs do not fall towards the root.
+    pub crossing: u64,
+    /// Of a leaf: for how many ranks it is meant; none may go where this is 0.
+    pub slots: u32,
+    /// How many network interfaces hang here, and not further below.
+    pub interfaces: u32,
+    /// Whether this is a machine: what leaves it goes through its interfaces.
+    pub is_machine: bool,
+    /// What it consists of; a leaf consists of nothing.
+    pub children: Vec<Branch>,
+}
+
+impl Branch {
+    /// A leaf with so many slots, inside which bytes cost nothing.
+    pub fn leaf(slots: u32) -> Self {
+        Self { slots, ..Self::default() }
+    }
+
+    /// A branch with these children, between which a byte costs `crossing`.
+    pub fn of(crossing: u64, children: Vec<Branch>) -> Self {
+        Self { crossing, children, ..Self::default() }
+    }
+
+    /// The regular tree with these numbers of children, level by level from the root. A byte costs
+    /// the edges on its way: two for each level that it climbs.
+    pub fn regular(arities: &[u32]) -> Self {
+        match arities.split_first() {
+            None => Self::leaf(1),
+            Some((&arity, below)) => {
+                let child = Self::regular(below);
+                Self::of(2 * arities.len() as u64, vec![child; arity as usize])
+            }
+        }
+    }
+}
+
+/// A tree of places, ready for questions. Its leaves are numbered from left to right.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    /// The root first, each vertex before those below it.
+    vertices: Vec<Vertex>,
+    /// The vertex of each leaf.
+    leaves: Vec<u32>,
+    /// For each leaf the vertices from the root down to it, filled up with itself.
+    paths: Vec<u32>,
+    /// How many vertices each of these has.
+    height: usize,
+}
+
+/// A vertex of the tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Vertex {
+    pub crossing: u64,
+    pub interfaces: u32,
+    pub is_machine: bool,
+    pub children: Vec<u32>,
+    /// The leaves below, or the leaf itself.
+    pub leaves: Range<u32>,
+    /// Of these together.
+    pub slots: u64,
+}
+
+impl Tree {
+    /// Makes a tree of a description.
+    pub fn new(root: &Branch) -> Self {
+        let mut tree =
+            Self { vertices: Vec::new(), leaves: Vec::new(), paths: Vec::new(), height: 0 };
+        let mut paths = Vec::new();
+        tree.add(root, &mut Vec::new(), &mut paths);
+        tree.height = paths.iter().map(Vec::len).max().unwrap_or(1);
+        for mut path in paths {
+            path.resize(tree.height, path[path.len() - 1]);
+            tree.paths.extend(path);
+        }
+        tree
+    }
+
+    fn add(&mut self, branch: &Branch, above: &mut Vec<u32>, paths: &mut Vec<Vec<u32>>) -> u32 {
+        let number = self.vertices.len() as u32;
+        let first = self.leaves.len() as u32;
+        self.vertices.push(Vertex {
+            crossing: branch.crossing,
+            interfaces: branch.interfaces,
+            is_machine: branch.is_machine,
+            children: Vec::new(),
+            leaves: first..first,
+            slots: 0,
+        });
+        above.push(number);
+        let (children, slots) = if branch.children.is_empty() {
+            self.leaves.push(number);
+            paths.push(above.clone());
+            (Vec::new(), u64::from(branch.slots))
+        } else {
+            let children: Vec<u32> =
+                branch.children.iter().map(|child| self.add(child, above, paths)).collect();
+            let slots = children.iter().map(|&child| self.vertices[child as usize].slots).sum();
+            (children, slots)
+        };
+        above.pop();
+        let vertex = &mut self.vertices[number as usize];
+        vertex.leaves.end = self.leaves.len() as u32;
+        (vertex.children, vertex.slots) = (children, slots);
+        number
+    }
+
+    /// How many leaves there are; at least one.
+    pub fn leaf_count(&self) -> u32 {
+        self.leaves.len() as u32
+    }
+
+    /// For how many ranks a leaf is meant.
+    pub fn slots(&self, leaf: u32) -> u32 {
+        self.vertices[self.leaves[leaf as usize] as usize].slots as u32
+    }
+
+    /// For how many ranks all are meant.
+    pub fn slots_in_all(&self) -> u64 {
+        self.vertices[0].slots
+    }
+
+    /// What a byte costs between ranks on these two leaves.
+    pub fn crossing(&self, a: u32, b: u32) -> u64 {
+        let (a, b) = (self.path(a), self.path(b));
+        let common = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        self.vertices[a[common - 1] as usize].crossing
+    }
+
+    /// The greatest cost of a byte.
+    pub(crate) fn crossing_max(&self) -> u64 {
+        self.vertices.iter().map(|vertex| vertex.crossing).max().unwrap_or_default()
+    }
+
+    pub(crate) fn vertex(&self, number: u32) -> &Vertex {
+        &self.vertices[number as usize]
+    }
+
+    pub(crate) fn vertex_count(&self) -> u32 {
+        self.vertices.len() as u32
+    }
+
+    /// The vertices from the root down to a leaf, all of one length: short ones end with the leaf
+    /// several times.
+    pub(crate) fn path(&self, leaf: u32) -> &[u32] {
+        &self.paths[leaf as usize * self.height..][..self.height]
+    }
+
+    /// Whether two branches are alike, so that what stands on one may change places with what
+    /// stands on the other at no cost.
+    pub(crate) fn are_alike(&self, a: u32, b: u32) -> bool {
+        let (one, other) = (self.vertex(a), self.vertex(b));
+        one.crossing == other.crossing
+            && one.slots == other.slots
+            && one.children.len() == other.children.len()
+            && one.children.iter().zip(&other.children).all(|(&a, &b)| self.are_alike(a, b))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_are_numbered_from_left_to_right() {
+        let odd =
+            Branch::of(9, vec![Branch::regular(&[2, 2]), Branch::leaf(3), Branch::regular(&[2])]);
+        let tree = Tree::new(&odd);
+        assert_eq!((tree.leaf_count(), tree.slots_in_all()), (7, 9));
+        assert_eq!(tree.slots(4), 3);
+        assert_eq!(tree.crossing(0, 1), 2);
+        assert_eq!(tree.crossing(0, 3), 4);
+        assert_eq!(tree.crossing(1, 4), 9);
+        assert_eq!(tree.crossing(5, 6), 2);
+        assert_eq!(tree.crossing(4, 4), 0);
+        assert_eq!(tree.crossing_max(), 9);
+    }
+}

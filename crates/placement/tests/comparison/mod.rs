@@ -1,0 +1,137 @@
+//! Our placements of several patterns of communication against packed, scattered and random ones, and
+//! against Scotch's mapping on the same tree, where its program `scotch_gmap` (Debian's package
+//! scotch) is installed.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+use std::{env, fs};
+
+use placement::{
+    Affinity, Branch, Matrix, Order, Placement, Tree, Weighing, cost, patterns, place,
+    place_in_order,
+};
+
+/// Compares all patterns for so many ranks.
+pub fn compare(ranks: u32) -> impl Iterator<Item = Row> {
+    let arities = arities(ranks);
+    matrices(ranks).into_iter().map(move |(name, matrix)| row(ranks, name, &matrix, &arities))
+}
+
+/// Machines with two packages each.
+fn arities(ranks: u32) -> [u32; 3] {
+    let cores = match ranks {
+        0..=127 => 8,
+        128..=1023 => 16,
+        _ => 32,
+    };
+    [ranks / (2 * cores), 2, cores]
+}
+
+fn matrices(ranks: u32) -> Vec<(&'static str, Matrix)> {
+    let square = extents(ranks, 2);
+    let cube = extents(ranks, 3);
+    vec![
+        ("stencil 2D", patterns::stencil(&square, false, 1000)),
+        ("stencil 2D, periodic", patterns::stencil(&square, true, 1000)),
+        ("stencil 3D", patterns::stencil(&cube, false, 1000)),
+        ("stencil 3D, periodic", patterns::stencil(&cube, true, 1000)),
+        ("butterfly", patterns::butterfly(ranks, 1000)),
+        ("random, 4 partners", patterns::random(ranks, 4, 1)),
+        ("random, 16 partners", patterns::random(ranks, 16, 2)),
+        ("asp (broadcasts in turn)", patterns::broadcasts(ranks, ranks, 1000)),
+    ]
+}
+
+/// Extents of a grid, as equal as powers of two can be, the largest first.
+fn extents(ranks: u32, dimensions: u32) -> Vec<u32> {
+    let bits = ranks.ilog2();
+    (0..dimensions).map(|d| 1 << (bits / dimensions + u32::from(d < bits % dimensions))).collect()
+}
+
+/// What one comparison gave: the cost of our placement divided by that of others.
+pub struct Row {
+    pub ranks: u32,
+    pub name: &'static str,
+    pub to_packed: f64,
+    pub to_scattered: f64,
+    pub to_random: f64,
+    /// None where Scotch is not installed.
+    pub to_scotch: Option<f64>,
+    /// How many ranks Scotch put on one leaf at most; each is meant for one.
+    pub fullest_of_scotch: u32,
+    pub seconds: f64,
+}
+
+fn row(ranks: u32, name: &'static str, matrix: &Matrix, arities: &[u32]) -> Row {
+    let tree = Tree::new(&Branch::regular(arities));
+    let affinity = matrix.affinity(Weighing::Bytes);
+    let start = Instant::now();
+    let placed = place(&affinity, &tree, &[]).expect("there are slots");
+    let seconds = start.elapsed().as_secs_f64();
+    let ours = cost(&affinity, &tree, &placed) as f64;
+    let ratio = |placement: &Placement| ours / cost(&affinity, &tree, placement) as f64;
+    let of_order = |order| ratio(&place_in_order(ranks, &tree, order).expect("there are slots"));
+    let scotch = by_scotch(&affinity, arities);
+    let mut loads = vec![0; tree.leaf_count() as usize];
+    scotch.iter().flat_map(Placement::leaves).for_each(|leaf| loads[*leaf as usize] += 1);
+    Row {
+        ranks,
+        name,
+        to_packed: of_order(Order::Packed),
+        to_scattered: of_order(Order::Scattered),
+        to_random: of_order(Order::Random(1)),
+        to_scotch: scotch.as_ref().map(ratio),
+        fullest_of_scotch: loads.into_iter().max().unwrap_or_default(),
+        seconds,
+    }
+}
+
+/// Scotch's placement, if it is installed.
+fn by_scotch(affinity: &Affinity, arities: &[u32]) -> Option<Placement> {
+    let folder = env::temp_dir().join(format!("combray-placement-{}", std::process::id()));
+    fs::create_dir_all(&folder).ok()?;
+    let placement = run_scotch(&folder, affinity, arities);
+    let _ = fs::remove_dir_all(&folder);
+    placement
+}
+
+fn run_scotch(folder: &Path, affinity: &Affinity, arities: &[u32]) -> Option<Placement> {
+    let [graph, target, mapping] = ["graph", "target", "mapping"].map(|name| folder.join(name));
+    fs::write(&graph, graph_text(affinity)).ok()?;
+    let mut text = format!("tleaf {}", arities.len());
+    for (depth, arity) in arities.iter().enumerate() {
+        let _ = write!(text, " {arity} {}", 2 * (arities.len() - depth));
+    }
+    fs::write(&target, text).ok()?;
+    let status = Command::new("scotch_gmap-int64")
+        .args([&graph, &target, &mapping].map(|path| path.as_os_str()))
+        .status();
+    if !status.ok()?.success() {
+        return None;
+    }
+    let mut leaves = vec![0; affinity.ranks() as usize];
+    for line in fs::read_to_string(&mapping).ok()?.lines().skip(1) {
+        let mut numbers = line.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
+        let (rank, leaf) = (numbers.next()?, numbers.next()?);
+        *leaves.get_mut(rank as usize)? = leaf;
+    }
+    Some(Placement::new(leaves))
+}
+
+/// The graph as Scotch reads it.
+fn graph_text(affinity: &Affinity) -> String {
+    let ranks = 0..affinity.ranks();
+    let entries: usize = ranks.clone().map(|rank| affinity.partners(rank).len()).sum();
+    let mut text = format!("0\n{} {entries}\n0 010\n", affinity.ranks());
+    for rank in ranks {
+        let partners = affinity.partners(rank);
+        let _ = write!(text, "{}", partners.len());
+        for (partner, weight) in partners {
+            let _ = write!(text, " {weight} {partner}");
+        }
+        text.push('\n');
+    }
+    text
+}

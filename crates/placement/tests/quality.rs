@@ -1,0 +1,18 @@
+//! How good placements are, next to Scotch's.
+
+mod comparison;
+
+#[test]
+fn placements_are_as_good_as_those_of_scotch() {
+    for row in [64, 512].into_iter().flat_map(comparison::compare) {
+        let what = format!("{} ranks, {}", row.ranks, row.name);
+        assert!(row.to_packed <= 1.0, "{what}: {} of packed", row.to_packed);
+        assert!(row.to_random < 1.0, "{what}: {} of random", row.to_random);
+        assert!(row.to_scattered <= 1.0, "{what}: {} of scattered", row.to_scattered);
+        match row.to_scotch {
+            Some(ratio) => assert!(ratio <= 1.05, "{what}: {ratio} of Scotch"),
+            None => println!("Scotch is not installed: {what} is not compared with it"),
+        }
+        assert!(row.seconds < 60.0 && row.fullest_of_scotch < row.ranks);
+    }
+}
