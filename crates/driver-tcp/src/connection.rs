@@ -26,6 +26,8 @@ pub(crate) struct Connection {
     pub awaited: bool,
     /// Whether the poller watches for room to write.
     pub watched: bool,
+    /// Why nothing can be written any more. What has come before is still to be read.
+    pub failed: Option<io::Error>,
     /// What is not written yet, in order.
     outgoing: VecDeque<Outgoing>,
     /// Bytes read that are no whole frame, or that belong to the part that is arriving.
@@ -104,6 +106,7 @@ impl Connection {
             departed: false,
             awaited: true,
             watched: false,
+            failed: None,
             outgoing: VecDeque::new(),
             held: Vec::new(),
             arriving: None,
@@ -116,12 +119,25 @@ impl Connection {
 
     /// Whether a packet or part can be posted now, or that it never can would be told.
     pub(crate) fn has_room(&self) -> bool {
-        !self.posted && self.outgoing.is_empty()
+        !self.posted && self.outgoing.is_empty() && self.failed.is_none()
     }
 
     /// Whether something is not written yet.
     pub(crate) fn is_stuck(&self) -> bool {
         !self.outgoing.is_empty()
+    }
+
+    /// Whether the peer's machine has all that was written before the leave that was taken last, or
+    /// will never have it.
+    pub(crate) fn has_delivered(&self) -> bool {
+        let is_written = self.outgoing.is_empty() && self.unacknowledged() <= HEAD_BYTES as u64;
+        is_written || self.failed.is_some()
+    }
+
+    /// Nothing can be written any more.
+    pub(crate) fn fail(&mut self, error: io::Error) {
+        self.outgoing.clear();
+        self.failed = Some(error);
     }
 
     /// Bytes of parts and of large packets that were posted and have not reached the peer's machine,

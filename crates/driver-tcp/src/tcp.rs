@@ -19,6 +19,8 @@ use crate::interfaces::{self, Interface, Selection};
 use crate::peers::{Peer, Peers, Slot, Way};
 use crate::poller::{Poller, Ready};
 
+mod leave;
+
 /// Where a process learns of the others of its job.
 pub trait Directory: Send {
     /// The card of a peer, as its text.
@@ -62,6 +64,8 @@ pub struct Tcp {
     hot: Option<Slot>,
     /// Connections to which something was posted since the last poll.
     posted: Vec<Slot>,
+    /// Connections to which nothing can be written any more.
+    failing: Vec<Slot>,
     connections: usize,
     unsettled: usize,
     stuck: usize,
@@ -139,6 +143,7 @@ impl Tcp {
             packet: vec![0; HEAD_BYTES + PACKET_BYTES_MAX].into(),
             hot: None,
             posted: Vec::new(),
+            failing: Vec::new(),
             connections: 0,
             unsettled: 0,
             stuck: 0,
@@ -212,34 +217,6 @@ impl Tcp {
         true
     }
 
-    /// Takes leave of all peers: they learn that nothing more will come, and that it is no fault if
-    /// the process ends; what is posted later takes that back. Waits until they have taken leave
-    /// too, or for `limit`, so that nothing on its way is lost.
-    pub fn close(&mut self, sink: &mut dyn Sink, limit: Duration) {
-        let deadline = Instant::now() + limit;
-        while !self.is_flushed() && Instant::now() < deadline {
-            self.poll(sink);
-        }
-        let goodbye = frame::head(Kind::Goodbye, 0);
-        for (slot, socket) in self.sockets.iter_mut().enumerate() {
-            if let Some(Watched::Connection(connection)) = socket {
-                // Whoever has gone does not need to hear it.
-                let _ = connection.post(&goodbye);
-                self.posted.push(slot);
-            }
-        }
-        let open = |tcp: &Self| {
-            tcp.sockets.iter().flatten().any(
-                |socket| matches!(socket, Watched::Connection(connection) if !connection.departed),
-            )
-        };
-        while open(self) && Instant::now() < deadline {
-            if !self.poll(sink) {
-                std::thread::yield_now();
-            }
-        }
-    }
-
     fn standing(&self, gate: GateId, rail: usize) -> Option<Slot> {
         match self.peers.get(gate)?.ways.get(rail)? {
             Way::Stands(slot) => Some(*slot),
@@ -276,6 +253,7 @@ impl Tcp {
         let socket = self.sockets[slot].take()?;
         self.free.push(slot);
         self.posted.retain(|&posted| posted != slot);
+        self.failing.retain(|&failing| failing != slot);
         self.hot = self.hot.filter(|&hot| hot != slot);
         match &socket {
             Watched::Attempt(_) => self.unsettled -= 1,
@@ -291,10 +269,23 @@ impl Tcp {
     /// What follows from having posted something to a connection.
     fn after_posting(&mut self, slot: Slot, result: io::Result<()>) {
         self.posted.push(slot);
+        self.after_writing(slot, result);
+    }
+
+    fn after_writing(&mut self, slot: Slot, result: io::Result<()>) {
         match result {
             Ok(()) => self.watch_if_stuck(slot),
-            Err(error) => self.break_off(slot, &error),
+            Err(error) => self.fail_to_write(slot, error),
         }
+    }
+
+    /// Nothing can be written to a connection any more; what the peer wrote before is read first.
+    #[cold]
+    fn fail_to_write(&mut self, slot: Slot, error: io::Error) {
+        let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return };
+        connection.fail(error);
+        self.failing.push(slot);
+        self.watch_if_stuck(slot);
     }
 
     /// Watches for room to write exactly while something is not written.
@@ -314,6 +305,7 @@ impl Tcp {
     /// A connection does not work any more.
     fn break_off(&mut self, slot: Slot, error: &io::Error) {
         let Some(Watched::Connection(connection)) = self.remove(slot) else { return };
+        let error = connection.failed.as_ref().unwrap_or(error);
         let why = match error.kind() {
             _ if connection.departed => "it has finished".to_owned(),
             ErrorKind::UnexpectedEof => "it closed the connection: it has ended".to_owned(),
@@ -438,10 +430,7 @@ impl Tcp {
         let mut written = Written::default();
         let result = connection.flush(&mut written);
         self.note_written(slot, written);
-        match result {
-            Ok(()) => self.watch_if_stuck(slot),
-            Err(error) => self.break_off(slot, &error),
-        }
+        self.after_writing(slot, result);
     }
 
     fn note_written(&mut self, slot: Slot, written: Written) {
@@ -460,7 +449,13 @@ impl Tcp {
         };
         let gate = connection.gate;
         match connection.receive(&mut self.inbox, sink) {
-            Ok(Heard::Nothing) => false,
+            Ok(Heard::Nothing) => {
+                let failed = connection.failed.take();
+                failed.is_some_and(|error| {
+                    self.break_off(slot, &error);
+                    true
+                })
+            }
             Ok(Heard::Something) => {
                 self.hot = Some(slot);
                 true
@@ -660,6 +655,12 @@ impl Driver for Tcp {
             }
         }
         let mut active = self.report(sink);
+        for slot in std::mem::take(&mut self.failing) {
+            active |= self.receive(slot, sink);
+            if matches!(&self.sockets[slot], Some(Watched::Connection(it)) if it.failed.is_some()) {
+                self.failing.push(slot);
+            }
+        }
         if let Some(hot) = self.hot {
             active |= self.receive(hot, sink);
         }

@@ -188,6 +188,67 @@ fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
 }
 
 #[test]
+fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
+    let (mut one, mut two) = connected();
+    conformance::packets(&mut one, Some(&mut two), GateId(0));
+    let mut sent = 0;
+    while one.push(GateId(1), 0, 60_000, |out| out.fill(7)) {
+        one.poll(&mut Record::default());
+        sent += 1;
+    }
+    let leaving = std::thread::spawn(move || one.close(&mut Record::default(), Duration::ZERO));
+    std::thread::sleep(Duration::from_millis(100));
+    // Answers to a process that has ended.
+    let mut record = Record::default();
+    let start = Instant::now();
+    while record.lost.is_empty() {
+        two.poll(&mut record);
+        two.push(GateId(0), 0, 8, |_| ());
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", record.lost);
+    }
+    leaving.join().unwrap();
+    assert_eq!(record.packets.len(), sent);
+    assert!(two.has_departed(GateId(0)));
+}
+
+/// Only the connection from which something came last is read in each round, the others in one of
+/// several: so this is tried at each distance from that.
+#[test]
+fn what_came_before_an_answer_failed_is_read() {
+    for polls in 0..4 {
+        let mut all = drivers(&[1, 1, 1]);
+        let mut third = all.pop().unwrap();
+        let [mut one, mut two] = <[Tcp; 2]>::try_from(all).ok().unwrap();
+        for driver in [&mut one, &mut third] {
+            driver.connect(GateId(1)).unwrap();
+        }
+        conformance::packets(&mut one, Some(&mut two), GateId(0));
+        let mut record = Record::default();
+        while record.packets.is_empty() {
+            third.push(GateId(1), 0, 8, |out| out.fill(3));
+            third.poll(&mut Record::default());
+            two.poll(&mut record);
+        }
+        (0..polls).for_each(|_| _ = two.poll(&mut record));
+        let before = record.packets.len();
+        assert!(one.push(GateId(1), 0, 8, |out| out.fill(1)));
+        std::thread::sleep(Duration::from_millis(20));
+        drop(one);
+        // The first answer tells the system that nobody is there any more, and the second fails.
+        let start = Instant::now();
+        while record.lost.is_empty() {
+            two.push(GateId(0), 0, 8, |out| out.fill(2));
+            std::thread::sleep(Duration::from_millis(20));
+            two.poll(&mut record);
+            assert!(start.elapsed() < Duration::from_secs(30), "{record:?}");
+        }
+        let last = record.packets.iter().skip(before).filter(|packet| packet.0 == GateId(0));
+        assert_eq!(last.count(), 1, "after {polls} rounds");
+    }
+}
+
+#[test]
 fn whoever_has_taken_leave_may_come_back() {
     let (mut one, mut two) = connected();
     for _ in 0..3 {

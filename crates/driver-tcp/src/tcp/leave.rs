@@ -1,0 +1,50 @@
+//! Taking leave of the peers.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use driver::{Driver, Sink};
+
+use super::{Tcp, Watched};
+use crate::connection::Connection;
+use crate::frame::{self, Kind};
+
+/// How often a process that has taken leave looks whether the others' machines have what it sent.
+const DELIVERY_PERIOD: Duration = Duration::from_millis(1);
+
+impl Tcp {
+    /// Takes leave of all peers: they learn that nothing more will come, and that it is no fault if
+    /// the process ends; what is posted later takes that back. Waits until they have taken leave
+    /// too, or for `limit`. Those who have not must have what was sent, however late they look, as
+    /// what the system still holds is lost when they answer a process that has ended.
+    pub fn close(&mut self, sink: &mut dyn Sink, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        while !self.is_flushed() && Instant::now() < deadline {
+            self.poll(sink);
+        }
+        let goodbye = frame::head(Kind::Goodbye, 0);
+        for (slot, socket) in self.sockets.iter_mut().enumerate() {
+            if let Some(Watched::Connection(connection)) = socket {
+                // Whoever has gone does not need to hear it.
+                let _ = connection.post(&goodbye);
+                self.posted.push(slot);
+            }
+        }
+        while !self.all(|connection| connection.departed) && Instant::now() < deadline {
+            if !self.poll(sink) {
+                thread::yield_now();
+            }
+        }
+        while !self.all(|connection| connection.departed || connection.has_delivered()) {
+            self.poll(sink);
+            thread::sleep(DELIVERY_PERIOD);
+        }
+    }
+
+    fn all(&self, is_so: impl Fn(&Connection) -> bool) -> bool {
+        self.sockets.iter().flatten().all(|socket| match socket {
+            Watched::Connection(connection) => is_so(connection),
+            _ => true,
+        })
+    }
+}
