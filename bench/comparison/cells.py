@@ -11,6 +11,9 @@ SIZES = (8, 1 << 10, 64 << 10, 1 << 20)
 # What a quick comparison looks at: it is all latency.
 QUICK, QUICK_SIZES = ("barrier", "allreduce"), (8,)
 
+# Numbers of threads of each process, and the messages that each has underway.
+THREADS, THREADS_WINDOW = "1,2,4,8", 64
+
 CELL_LIMIT, MEAN_LIMIT = 1.2, 0.8
 
 

@@ -16,7 +16,8 @@ FASTEST_RAIL = "combray/eth0"
 # kind: (at least rather than at most, the unit of the limit)
 KINDS = {
     "latency": (False, ""), "rate": (True, ""), "bandwidth": (True, ""),  # beside the best other
-    "usual time": (False, ""),                              # library; this one by medians
+    "usual time": (False, ""), "usual rate": (True, ""),    # library; these by medians
+    "growth": (True, " of fewer threads"),
     "twin": (False, " of its twin"),                        # beside what was measured with it
     "peer and twin": (False, ", and of its twin"),           # the worse of both
     "above twin": (False, " µs above its twin"),
@@ -61,6 +62,8 @@ def goal_on_one_machine(key: Key):
         return Goal("latency", 0.9)
     if key.benchmark in ("pingpong", "pingping") and key.size in BANDWIDTH_SIZES:
         return Goal("bandwidth", 1.1)
+    if key.benchmark == "threads":
+        return {4: Goal("usual rate", 2.0), 8: Goal("growth", 0.95)}.get(key.value)
     if key.benchmark == "vector" and key.variant in VECTORS:
         return Goal("peer and twin", 1.0)
     figures = {("rate", 8): Goal("rate", 1.5), ("self", 8): Goal("time", 0.15),
@@ -148,10 +151,22 @@ def judged_value(measurements: Measurements, key: Key):
     if goal.kind == "speed":
         # A burst that the shaping lets through flatters single batches: the usual one counts.
         return key.size / measurements.median(key, SUBJECT)
-    if goal.kind == "usual time":
+    if goal.kind == "growth":
+        return growth(measurements, key)
+    if goal.kind in ("usual time", "usual rate"):
         # With more processes than cores the best batch is one in which nobody had to wait.
         return ratio(measurements, key, Measurements.median)
     return ratio(measurements, key)
+
+
+def growth(measurements: Measurements, key: Key):
+    """The least that the rate of all threads ever was beside the highest with fewer of them."""
+    rates = sorted((other.value, other.value / measurements.median(other, SUBJECT))
+                   for other in measurements.samples
+                   if other._replace(value=key.value) == key
+                   and measurements.median(other, SUBJECT))
+    return min((rate / max(fewer for _, fewer in rates[:index])
+                for index, (_, rate) in enumerate(rates) if index), default=None)
 
 
 def verdict(measurements: Measurements, key: Key) -> str:

@@ -27,6 +27,8 @@ LINES = (
     Line(1, "latency, 64 B to 4 KiB",
          lambda key: key.benchmark == "pingpong" and key.size in goals.SMALL_SIZES),
     Line(1, "message rate, 8 B", lambda key: key.benchmark == "rate"),
+    Line(0, "threads, 4", lambda key: key.benchmark == "threads" and key.value == 4),
+    Line(0, "threads, 1 to 8", lambda key: key.benchmark == "threads" and key.value == 8),
     Line(2, "bandwidth, ping-pong",
          lambda key: key.benchmark == "pingpong" and key.size in goals.BANDWIDTH_SIZES),
     Line(2, "bandwidth, ping-ping", lambda key: key.benchmark == "pingping"),

@@ -20,6 +20,8 @@ def label(key: Key) -> str:
         words.append(f"{key.value} messages")
     elif key.benchmark == "pages":
         words.append(f"{key.value} requests")
+    elif key.benchmark == "threads":
+        words.append(f"{key.value}, {key.variant}")
     elif key.benchmark == "indexed":
         words.append(f"{key.variant} ×{key.value}")
     elif key.variant:
@@ -38,8 +40,10 @@ def figure(measurements: Measurements, key: Key, name: str) -> str:
     best, median = measurements.best(key, name), measurements.median(key, name)
     if best is None:
         return "-"
-    if key.benchmark == "rate" and best > 0 and median > 0:
-        return f"{key.value / best:.2f} ({key.value / median:.2f}) M/s"
+    messages = {"rate": key.value, "threads": (key.value or 0) * cells.THREADS_WINDOW}
+    if key.benchmark in messages and best > 0 and median > 0:
+        count = messages[key.benchmark]
+        return f"{count / best:.2f} ({count / median:.2f}) M/s"
     if shows_bandwidth(key):
         return f"{key.size / best * 1e-3:.3g} ({key.size / median * 1e-3:.3g}) GB/s"
     if measurements.ratio_to_twin(key, name) is not None:

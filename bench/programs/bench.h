@@ -16,7 +16,7 @@
 
 /* ---- options (options.c) ---- */
 
-enum { LIST_CAPACITY = 96 };
+enum { LIST_CAPACITY = 96, THREADS_MAX = 64 };
 
 /* A list of numbers from the command line; empty means: the benchmark's own default. */
 struct list {
@@ -29,6 +29,7 @@ enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
 struct options {
     struct list sizes;          /* message sizes in bytes */
     struct list segments;       /* numbers of segments of the multi-segment ping-pong */
+    struct list threads;        /* numbers of threads of each process */
     long window;                /* messages in flight of the message rate */
     long iterations;            /* per batch; 0: calibrated to batch_seconds */
     int batches;
@@ -38,6 +39,7 @@ struct options {
     double slowest_seconds;     /* a point is left out if one iteration takes longer */
     bool pin;
     bool pin_ranks;             /* by the rank in the job, not on the machine */
+    bool multiple;              /* ask for MPI_THREAD_MULTIPLE */
     bool transport;
     bool list_only;
     bool help;
@@ -177,6 +179,8 @@ void bench_vector(struct job *job);
 void bench_self(struct job *job);
 void bench_collectives(struct job *job);
 void bench_guidelines(struct job *job);
+void bench_threads(struct job *job);
+void bench_saturation(struct job *job);
 /* Shows over what two processes speak: loopback traffic and shared mappings. */
 void show_transport(struct job *job);
 

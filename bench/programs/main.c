@@ -15,6 +15,7 @@ static const struct {
     {"sockets", bench_sockets, 2},   {"indexed", bench_indexed, 2},
     {"vector", bench_vector, 2},     {"self", bench_self, 1},
     {"collectives", bench_collectives, 1}, {"guidelines", bench_guidelines, 2},
+    {"threads", bench_threads, 2},   {"saturation", bench_saturation, 2},
 };
 
 enum { BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };
@@ -96,12 +97,21 @@ static bool selection_is_known(const struct job *job)
     return true;
 }
 
+/* What must be known before MPI starts. */
+static int wanted_level(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--multiple") == 0)
+            return MPI_THREAD_MULTIPLE;
+    return MPI_THREAD_SINGLE;
+}
+
 int main(int argc, char **argv)
 {
     static struct job job;
     char error[256];
-    int status = 0;
-    MPI_Init(&argc, &argv);
+    int status = 0, provided;
+    MPI_Init_thread(&argc, &argv, wanted_level(argc, argv), &provided);
     bool understood = options_parse(argc, argv, &job.options, error, sizeof error);
     MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
     if (!understood) {

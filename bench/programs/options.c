@@ -23,11 +23,16 @@ void options_print_help(FILE *stream)
         "  collectives  barrier bcast gather gatherv scatter scatterv allgather allgatherv\n"
         "               alltoall alltoallv reduce allreduce reduce_scatter_block\n"
         "               reduce_scatter scan exscan (each can be named alone)\n"
-        "  guidelines   what takes longer than other calls that do the same: violations\n\n"
+        "  guidelines   what takes longer than other calls that do the same: violations\n"
+        "  threads      message rate of threads that all communicate (with --multiple)\n"
+        "  saturation   bandwidth of the first half of the processes to the other, from all their\n"
+        "               threads\n\n"
         "Options\n"
         "  --sizes LIST       bytes, e.g. 0,8,1K,64K:8M (a range doubles)\n"
         "  --segments LIST    numbers of segments, e.g. 1:64\n"
-        "  --window N         messages in flight of `rate` (64)\n"
+        "  --window N         messages in flight of `rate` and, by thread, `threads` (64)\n"
+        "  --threads LIST     numbers of threads of `threads` (1:8) and `saturation` (1)\n"
+        "  --multiple         ask for MPI_THREAD_MULTIPLE, which more than one thread needs\n"
         "  --batches N        batches per point (30)\n"
         "  --batch-time MS    length of a batch in milliseconds (1)\n"
         "  --iterations N     per batch, instead of the calibration by --batch-time\n"
@@ -116,15 +121,16 @@ static bool parse_number(const char *text, double min, double max, double *value
 }
 
 enum option_id {
-    OPTION_SIZES = 256, OPTION_SEGMENTS, OPTION_WINDOW, OPTION_BATCHES, OPTION_BATCH_TIME,
-    OPTION_ITERATIONS, OPTION_WARM_UP, OPTION_LIMIT, OPTION_SLOWEST, OPTION_PIN, OPTION_PIN_RANKS,
-    OPTION_TRANSPORT, OPTION_CSV, OPTION_JSON, OPTION_SVG, OPTION_LIST, OPTION_HELP,
-    OPTION_VERSION
+    OPTION_SIZES = 256, OPTION_SEGMENTS, OPTION_THREADS, OPTION_WINDOW, OPTION_BATCHES,
+    OPTION_BATCH_TIME, OPTION_ITERATIONS, OPTION_WARM_UP, OPTION_LIMIT, OPTION_SLOWEST, OPTION_PIN, OPTION_PIN_RANKS,
+    OPTION_MULTIPLE, OPTION_TRANSPORT, OPTION_CSV, OPTION_JSON, OPTION_SVG, OPTION_LIST,
+    OPTION_HELP, OPTION_VERSION
 };
 
 static const struct option long_options[] = {
     {"sizes", required_argument, NULL, OPTION_SIZES},
     {"segments", required_argument, NULL, OPTION_SEGMENTS},
+    {"threads", required_argument, NULL, OPTION_THREADS},
     {"window", required_argument, NULL, OPTION_WINDOW},
     {"batches", required_argument, NULL, OPTION_BATCHES},
     {"batch-time", required_argument, NULL, OPTION_BATCH_TIME},
@@ -134,6 +140,7 @@ static const struct option long_options[] = {
     {"slowest", required_argument, NULL, OPTION_SLOWEST},
     {"pin", no_argument, NULL, OPTION_PIN},
     {"pin-ranks", no_argument, NULL, OPTION_PIN_RANKS},
+    {"multiple", no_argument, NULL, OPTION_MULTIPLE},
     {"transport", no_argument, NULL, OPTION_TRANSPORT},
     {"csv", no_argument, NULL, OPTION_CSV},
     {"json", no_argument, NULL, OPTION_JSON},
@@ -144,6 +151,15 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+/* A list of numbers between 1 and `most`. */
+static bool parse_counts(const char *text, long most, struct list *list)
+{
+    bool good = parse_list(text, list);
+    for (int i = 0; good && i < list->length; i++)
+        good = list->values[i] >= 1 && list->values[i] <= most;
+    return good;
+}
+
 /* Options whose value must be right; false if it is not. */
 static bool apply_value(struct options *options, int id, const char *text)
 {
@@ -153,10 +169,9 @@ static bool apply_value(struct options *options, int id, const char *text)
     case OPTION_SIZES:
         return parse_list(text, &options->sizes);
     case OPTION_SEGMENTS:
-        good = parse_list(text, &options->segments);
-        for (int i = 0; good && i < options->segments.length; i++)
-            good = options->segments.values[i] >= 1 && options->segments.values[i] <= 4096;
-        return good;
+        return parse_counts(text, 4096, &options->segments);
+    case OPTION_THREADS:
+        return parse_counts(text, THREADS_MAX, &options->threads);
     case OPTION_WINDOW:
         good = parse_number(text, 1, 65536, &number);
         options->window = (long)number;
@@ -196,6 +211,7 @@ static void apply_flag(struct options *options, int id)
     switch (id) {
     case OPTION_PIN: options->pin = true; break;
     case OPTION_PIN_RANKS: options->pin = options->pin_ranks = true; break;
+    case OPTION_MULTIPLE: options->multiple = true; break;
     case OPTION_TRANSPORT: options->transport = true; break;
     case OPTION_CSV: options->format = FORMAT_CSV; break;
     case OPTION_JSON: options->format = FORMAT_JSON; break;

@@ -201,7 +201,9 @@ static void print_row_table(const struct row *row)
         heading_due = false;
     }
     snprintf(what, sizeof what, "%s", row->variant);
-    if (row->parameter && row->messages)
+    if (row->parameter && strcmp(row->parameter, "threads") == 0)
+        snprintf(what, sizeof what, "%s, %ld threads", row->variant, row->value);
+    else if (row->parameter && row->messages)
         snprintf(what, sizeof what, "%ld messages", row->value);
     else if (row->parameter && strcmp(row->parameter, "repeats") == 0)
         snprintf(what, sizeof what, "%s, repeated %ld", row->variant, row->value);
