@@ -73,15 +73,16 @@ fn enter_with(
     body: impl FnOnce(&Call) -> Outcome<()>,
 ) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
-    let visit = library().process.enter_if(phase & OPEN_LOCKED == OPEN);
+    let library = library();
+    let visit = library.process.enter_if(phase & OPEN_LOCKED == OPEN);
     let mut admission = None;
     if phase & MANNER != OPEN {
-        match admit(fail, entry, phase) {
+        match admit(fail, entry, library, phase) {
             Ok(admitted) => admission = Some(admitted),
             Err(code) => return code,
         }
     }
-    let code = run(fail, entry, body);
+    let code = run(fail, entry, library, body);
     drop(admission);
     drop(visit);
     code
@@ -90,8 +91,9 @@ fn enter_with(
 /// Runs a call that is allowed at any time.
 #[inline]
 pub fn enter_any_time(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
-    let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(Guard::lock);
-    run(report::fail, entry, body)
+    let library = library();
+    let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(|| Guard::lock(library));
+    run(report::fail, entry, library, body)
 }
 
 /// Runs a call of the native interface that is allowed at any time.
@@ -99,8 +101,9 @@ pub fn enter_native_any_time(
     entry: &'static Entry,
     body: impl FnOnce(&Call) -> Outcome<()>,
 ) -> c_int {
-    let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(Guard::lock);
-    run(report::code_of, entry, body)
+    let library = library();
+    let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(|| Guard::lock(library));
+    run(report::code_of, entry, library, body)
 }
 
 /// Runs a call of the tools interface, which is allowed while that is initialized, from any thread.
@@ -123,7 +126,7 @@ pub fn if_free<T>(look: impl FnOnce(&'static Library) -> T) -> Option<T> {
     let library = library();
     let is_locked = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
     if is_locked() {
-        let _guard = Guard::lock();
+        let _guard = Guard::lock(library);
         return Some(look(library));
     }
     let is_main = library.main_thread.get() == Some(&thread::current().id());
@@ -165,9 +168,10 @@ pub fn unsupported(entry: &'static Entry, blamed: Blamed) -> c_int {
 fn run(
     fail: fn(&Call, Failure) -> c_int,
     entry: &'static Entry,
+    library: &'static Library,
     body: impl FnOnce(&Call) -> Outcome<()>,
 ) -> c_int {
-    let call = Call { entry, library: library(), blamed: Cell::new(Blamed::Nobody) };
+    let call = Call { entry, library, blamed: Cell::new(Blamed::Nobody) };
     match body(&call) {
         Ok(()) => MPI_SUCCESS,
         Err(failure) => fail(&call, failure),
@@ -176,52 +180,56 @@ fn run(
 
 /// What a call holds until its end, where more is to be done than the call itself.
 struct Admission {
-    watched: bool,
+    /// Tools are told of events at the end of the call.
+    watched: Option<&'static Library>,
     /// Given up after tools were told.
     _guard: Option<Guard>,
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        if self.watched {
-            tools::tell(library());
+        if let Some(library) = self.watched {
+            tools::tell(library);
         }
     }
 }
 
 /// The lock, or why the call may not go on.
-#[cold]
+#[inline(never)]
 fn admit(
     fail: fn(&Call, Failure) -> c_int,
     entry: &'static Entry,
+    library: &'static Library,
     phase: u32,
 ) -> Result<Admission, c_int> {
-    let watched = phase & WATCHED != 0;
+    let watched = (phase & WATCHED != 0).then_some(library);
     match phase & OPEN_LOCKED {
         OPEN => return Ok(Admission { watched, _guard: None }),
-        OPEN_LOCKED => return Ok(Admission { watched, _guard: Some(Guard::lock()) }),
+        OPEN_LOCKED => return Ok(Admission { watched, _guard: Some(Guard::lock(library)) }),
         _ => {}
     }
-    let call = Call { entry, library: library(), blamed: Cell::new(Blamed::Nobody) };
+    let call = Call { entry, library, blamed: Cell::new(Blamed::Nobody) };
     let when = if phase & FINALIZED != 0 { "after MPI_Finalize" } else { "before MPI_Init" };
     let detail = format!("was called {when}, which the standard does not allow");
-    let _guard = Guard::lock();
+    let _guard = Guard::lock(library);
     Err(fail(&call, Failure::new(ErrorClass::Other, detail)))
 }
 
 /// Holds the lock of the process.
-struct Guard;
+struct Guard(&'static Library);
 
 impl Guard {
-    fn lock() -> Self {
-        library().process.lock().lock();
-        Self
+    #[inline]
+    fn lock(library: &'static Library) -> Self {
+        library.process.lock().lock();
+        Self(library)
     }
 }
 
 impl Drop for Guard {
+    #[inline]
     fn drop(&mut self) {
-        library().process.lock().unlock();
+        self.0.process.lock().unlock();
     }
 }
 

@@ -77,7 +77,7 @@ pub fn update(is_open: bool) {
 fn start() -> Option<JoinHandle<()>> {
     let process = &library().process;
     let is_wanted = process.configuration().helper() && process.doorbell().is_some();
-    if !is_wanted || !door::Process::opens_to_guests() {
+    if !is_wanted || !door::System::opens_to_guests() {
         return None;
     }
     ENDS.store(false, Ordering::Relaxed);

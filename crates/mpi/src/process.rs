@@ -3,6 +3,7 @@
 
 pub(crate) mod helping;
 mod life;
+mod sleeping;
 mod waiting;
 
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
@@ -27,6 +28,7 @@ use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::window::Window;
+use sleeping::Sleepers;
 
 /// One operating system process as MPI sees it.
 ///
@@ -64,6 +66,7 @@ pub struct Process {
     boards: Rc<Cell<u32>>,
     /// How often it has slept for the longest time in vain.
     vain_sleeps: Cell<u32>,
+    sleepers: Sleepers,
     /// Where [`Process::elapsed_seconds`] begins.
     origin: Instant,
     /// What is set, read from the environment when it is first asked for.
@@ -85,6 +88,8 @@ struct Started {
     crowded_somewhere: bool,
     /// How many cores there are on the machine with the fewest.
     cores: u32,
+    /// How many cores there are for each process of this machine, at least 1.
+    cores_each: u32,
     guidance: Guidance,
     /// How often a wait looks before it takes to patience.
     looks: u32,
@@ -139,6 +144,7 @@ impl Default for Process {
             windows: RefCell::default(),
             boards: Rc::default(),
             vain_sleeps: Cell::new(0),
+            sleepers: Sleepers::default(),
             origin: Instant::now(),
             configuration: parking_lot::Mutex::new(None),
             instruments: Instruments::default(),
@@ -209,7 +215,7 @@ impl Process {
     /// [`ThreadLevel::Multiple`].
     #[inline(always)]
     pub fn enter_if(&self, condition: bool) -> Visit<'_> {
-        self.door.enter_if(condition, &door::Process)
+        self.door.enter_if(condition, &door::System)
     }
 
     /// Seconds since some moment in the past (`MPI_Wtime`).

@@ -27,7 +27,7 @@ pub struct Door {
 #[repr(align(64))]
 struct Line<T>(T);
 
-/// What a door needs of the system.
+/// What doors and locks need of the system.
 pub trait Threads {
     /// Makes every thread of the process that runs pass a full memory barrier.
     fn pass_barrier(&self);
@@ -35,8 +35,14 @@ pub trait Threads {
     /// Sleeps while the word is `expected`, or shorter.
     fn sleep(&self, word: &AtomicU32, expected: u32);
 
-    /// Wakes who sleeps on the word.
+    /// Wakes all who sleep on the word.
     fn wake(&self, word: &AtomicU32);
+
+    /// Wakes one of them.
+    fn wake_one(&self, word: &AtomicU32);
+
+    /// Lets others have the core.
+    fn pass_core(&self);
 }
 
 /// The guest is outside.
@@ -177,6 +183,10 @@ mod tests {
         }
 
         fn wake(&self, _: &AtomicU32) {}
+
+        fn wake_one(&self, _: &AtomicU32) {}
+
+        fn pass_core(&self) {}
     }
 
     #[test]
@@ -228,6 +238,10 @@ mod models {
         }
 
         fn wake(&self, _: &AtomicU32) {}
+
+        fn wake_one(&self, _: &AtomicU32) {}
+
+        fn pass_core(&self) {}
     }
 
     struct House {

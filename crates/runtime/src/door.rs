@@ -1,23 +1,23 @@
-//! What the door of the library needs of the system.
+//! What the door and the lock of the library need of the system.
 
 use std::sync::atomic::AtomicU32;
 
 use queues::door::Threads;
 pub use queues::door::{Door, Guest, Visit};
-use sys::{futex, membarrier};
+use sys::{cores, futex, membarrier};
 
-/// The threads of this process.
+/// The operating system, for the threads of this process.
 #[derive(Debug)]
-pub struct Process;
+pub struct System;
 
-impl Process {
+impl System {
     /// Prepares for guests; whether the system lets them in. To be called before the first comes.
     pub fn opens_to_guests() -> bool {
         membarrier::register_threads().is_ok()
     }
 }
 
-impl Threads for Process {
+impl Threads for System {
     fn pass_barrier(&self) {
         let passed = membarrier::threads();
         debug_assert!(passed.is_ok(), "registered before the first guest: {passed:?}");
@@ -30,5 +30,14 @@ impl Threads for Process {
     fn wake(&self, word: &AtomicU32) {
         // The word is valid; waking can only fail for a word that is not.
         let _ = futex::wake(word, i32::MAX);
+    }
+
+    fn wake_one(&self, word: &AtomicU32) {
+        // As above.
+        let _ = futex::wake(word, 1);
+    }
+
+    fn pass_core(&self) {
+        cores::yield_now();
     }
 }

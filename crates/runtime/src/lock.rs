@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::{Condvar, Mutex};
+use queues::lock::Lock;
+
+use crate::door::System;
 
 /// A lock that its holder may take again, and give up wholly for a while.
 ///
@@ -11,41 +13,39 @@ use parking_lot::{Condvar, Mutex};
 /// must let the others work, hence the second.
 #[derive(Debug, Default)]
 pub struct ReentrantLock {
-    /// Whether somebody holds the lock.
-    held: Mutex<bool>,
-    freed: Condvar,
+    lock: Lock,
     /// The holder, by [`thread_number`]; 0: nobody. Written by the holder only, so that a thread
     /// that reads its own number here holds the lock.
     holder: AtomicU64,
     /// How often the holder has taken it. Touched by the holder only.
-    depth: AtomicU64,
+    depth: AtomicU32,
     /// How often threads have come, and how many are here: those that gave it up for a while too.
+    /// Written by the holder only.
     arrivals: AtomicU32,
     present: AtomicU32,
 }
 
 impl ReentrantLock {
     /// Takes the lock; every call needs one of [`unlock`](Self::unlock).
+    #[inline]
     pub fn lock(&self) {
         let own = thread_number();
         if self.holder.load(Ordering::Relaxed) != own {
-            self.arrivals.fetch_add(1, Ordering::Relaxed);
-            self.present.fetch_add(1, Ordering::Relaxed);
-            self.acquire(own);
+            self.lock.take(&System);
+            self.holder.store(own, Ordering::Relaxed);
+            add(&self.arrivals, 1);
+            add(&self.present, 1);
         }
-        self.depth.store(self.depth.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        add(&self.depth, 1);
     }
 
     /// Takes the lock if nobody has it, without having come; [`give_back`](Self::give_back) must follow.
     pub fn try_lock(&self) -> bool {
-        let mut held = self.held.lock();
-        if *held {
-            return false;
+        let taken = self.lock.try_take();
+        if taken {
+            self.holder.store(thread_number(), Ordering::Relaxed);
         }
-        *held = true;
-        self.holder.store(thread_number(), Ordering::Relaxed);
-        self.depth.store(0, Ordering::Relaxed);
-        true
+        taken
     }
 
     /// Gives back what [`try_lock`](Self::try_lock) took.
@@ -54,52 +54,87 @@ impl ReentrantLock {
     }
 
     /// Gives one taking back.
+    #[inline]
     pub fn unlock(&self) {
-        let depth = self.depth.load(Ordering::Relaxed) - 1;
-        self.depth.store(depth, Ordering::Relaxed);
-        if depth == 0 {
-            self.present.fetch_sub(1, Ordering::Relaxed);
+        if add(&self.depth, u32::MAX) == 0 {
+            add(&self.present, u32::MAX);
             self.release();
         }
     }
 
     /// How many steps threads have made, in and out: odd while one is inside, or waits there.
     pub fn steps(&self) -> u32 {
-        let present = self.present.load(Ordering::Relaxed);
-        self.arrivals.load(Ordering::Relaxed).wrapping_mul(2) | u32::from(present > 0)
+        let present = self.present();
+        self.arrivals().wrapping_mul(2) | u32::from(present > 0)
+    }
+
+    /// How often threads have come.
+    pub fn arrivals(&self) -> u32 {
+        self.arrivals.load(Ordering::Relaxed)
+    }
+
+    /// How many threads have come and not gone, those included that gave the lock up for a while.
+    #[inline]
+    pub fn present(&self) -> u32 {
+        self.present.load(Ordering::Relaxed)
+    }
+
+    /// Whether a thread wants the lock and did not get it at once.
+    #[inline]
+    pub fn is_wanted(&self) -> bool {
+        self.lock.is_wanted()
     }
 
     /// Runs `pause` without the lock, if this thread holds it.
-    pub fn without(&self, pause: impl FnOnce()) {
+    pub fn without(&self, mut pause: impl FnMut()) {
+        self.share(|| {
+            pause();
+            false
+        });
+    }
+
+    /// Gives the lock up, if this thread holds it, and passes time by `pause`: once, and again as
+    /// long as that agrees and others have the lock.
+    pub fn share(&self, mut pause: impl FnMut() -> bool) {
         let own = thread_number();
         if self.holder.load(Ordering::Relaxed) != own {
-            return pause();
+            pause();
+            return;
         }
         // The next holder begins at zero.
         let depth = self.depth.swap(0, Ordering::Relaxed);
         self.release();
-        pause();
-        self.acquire(own);
+        loop {
+            let agrees = pause();
+            if self.lock.try_take() {
+                break;
+            }
+            if !agrees {
+                self.lock.take(&System);
+                break;
+            }
+        }
+        self.holder.store(own, Ordering::Relaxed);
         self.depth.store(depth, Ordering::Relaxed);
     }
 
-    fn acquire(&self, own: u64) {
-        let mut held = self.held.lock();
-        while *held {
-            self.freed.wait(&mut held);
-        }
-        *held = true;
-        self.holder.store(own, Ordering::Relaxed);
-    }
-
+    #[inline]
     fn release(&self) {
         self.holder.store(0, Ordering::Relaxed);
-        *self.held.lock() = false;
-        self.freed.notify_one();
+        self.lock.give(&System);
     }
 }
 
+/// Adds to what only the holder of the lock writes; the sum.
+#[inline]
+fn add(counter: &AtomicU32, number: u32) -> u32 {
+    let sum = counter.load(Ordering::Relaxed).wrapping_add(number);
+    counter.store(sum, Ordering::Relaxed);
+    sum
+}
+
 /// A number for the calling thread, never 0.
+#[inline]
 fn thread_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {

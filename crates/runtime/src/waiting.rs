@@ -25,7 +25,6 @@ pub const SLEEP_MAX: Duration = Duration::from_millis(500);
 /// One wait's memory of how long it has lasted.
 #[derive(Debug)]
 pub struct Patience {
-    crowded: bool,
     rounds: u32,
     since: Option<Instant>,
     stage: Stage,
@@ -43,17 +42,12 @@ pub enum Stage {
 }
 
 impl Patience {
-    /// A wait that begins now; `crowded`: processes outnumber cores.
+    /// A wait that begins now, or has just seen something happen; `crowded`: processes or their
+    /// threads outnumber cores.
     #[inline]
     pub fn new(crowded: bool) -> Self {
         let stage = if crowded { Stage::Yield } else { Stage::Spin };
-        Self { crowded, rounds: 0, since: None, stage }
-    }
-
-    /// Something happened, though not what was waited for: patience is new.
-    #[inline]
-    pub fn renew(&mut self) {
-        *self = Self::new(self.crowded);
+        Self { rounds: 0, since: None, stage }
     }
 
     /// Passes the time of one round, and says whether it is time to sleep, which the caller does.
@@ -98,8 +92,6 @@ mod tests {
             }
         }
         assert_eq!(stages.first(), Some(&Stage::Spin));
-        patience.renew();
-        assert_eq!(patience.pass(), Stage::Spin);
         assert_eq!(Patience::new(true).pass(), Stage::Yield);
     }
 }

@@ -15,7 +15,7 @@ pub struct Help<'a> {
 
 /// How the helper came in.
 enum Entry<'a> {
-    Door(Guest<'a, door::Process>),
+    Door(Guest<'a, door::System>),
     Lock,
 }
 
@@ -46,7 +46,7 @@ impl Process {
 
     /// The helper goes in through the door, unless the program is inside.
     pub fn help(&self) -> Option<Help<'_>> {
-        let guest = self.door.try_enter_as_guest(&door::Process)?;
+        let guest = self.door.try_enter_as_guest(&door::System)?;
         Some(Help { process: self, entry: Entry::Door(guest) })
     }
 
@@ -125,7 +125,7 @@ impl Help<'_> {
     fn is_awaited(&self) -> bool {
         match &self.entry {
             Entry::Door(guest) => guest.is_awaited(),
-            Entry::Lock => false,
+            Entry::Lock => self.process.lock.is_wanted(),
         }
     }
 }

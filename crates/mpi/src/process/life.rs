@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
 use launch::Job;
+use sys::cores;
 
 use super::waiting::LOOKS;
 use super::{Process, Started, ThreadLevel};
@@ -45,6 +46,8 @@ impl Process {
         let started = runtime::start(configuration, &self.instruments).map_err(other)?;
         let runtime::Started { runtime, doorbell, job, rank, size, crowded, nodes, .. } = started;
         complaints.extend(started.complaints);
+        let own_node = nodes[rank as usize];
+        let near = nodes.iter().filter(|node| **node == own_node).count();
         let started = Started {
             doorbell,
             nodes,
@@ -55,6 +58,7 @@ impl Process {
             crowded,
             crowded_somewhere: started.crowded_somewhere,
             cores: started.cores,
+            cores_each: (cores::usable() / near).max(1) as u32,
             guidance: started.guidance,
             looks: if crowded { 2 } else { LOOKS },
             contexts: Rc::new(Contexts::new(rank)),

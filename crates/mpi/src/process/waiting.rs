@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use engine::{Outcome, RequestId};
 use runtime::waiting::{Patience, SLEEP_MAX, Stage};
 
+use super::sleeping::Sleep;
 use super::{Advance, Process, ThreadLevel};
 
 impl Process {
@@ -62,43 +63,71 @@ impl Process {
     /// Waits for a request of the engine and takes its outcome.
     #[inline(always)]
     pub(crate) fn wait_for(&self, id: RequestId) -> Outcome {
-        if self.level.get() != ThreadLevel::Multiple && !self.has_more_to_advance() {
+        if !self.has_more_to_advance() {
             // What is awaited is often here, or comes at once: look without letting go.
-            let mut runtime = self.runtime();
-            for _ in 0..self.started().looks {
-                if let Some(outcome) = runtime.take(id) {
-                    return outcome;
+            if self.level.get() == ThreadLevel::Multiple {
+                self.look_alone(id);
+            } else {
+                let mut runtime = self.runtime();
+                for _ in 0..self.started().looks {
+                    if let Some(outcome) = runtime.take(id) {
+                        return outcome;
+                    }
+                    runtime.progress();
                 }
-                runtime.progress();
             }
         }
-        self.wait_until(&mut |process| process.is_complete(id));
+        self.wait_with(Some(id), &mut |process| process.is_complete(id));
         self.runtime().take(id).expect("the request is complete")
     }
 
     /// Waits until a request of the engine is complete, or gone.
     #[inline]
     pub(crate) fn wait_till_complete(&self, id: RequestId) {
-        if self.level.get() != ThreadLevel::Multiple && !self.has_more_to_advance() {
-            let mut runtime = self.runtime();
-            for _ in 0..self.started().looks {
-                runtime.progress();
-                if runtime.is_complete(id) {
-                    return;
+        if !self.has_more_to_advance() {
+            if self.level.get() == ThreadLevel::Multiple {
+                self.look_alone(id);
+            } else {
+                let mut runtime = self.runtime();
+                for _ in 0..self.started().looks {
+                    runtime.progress();
+                    if runtime.is_complete(id) {
+                        return;
+                    }
                 }
             }
         }
-        self.wait_until(&mut |process| process.is_complete(id));
+        self.wait_with(Some(id), &mut |process| process.is_complete(id));
+    }
+
+    /// Looks for a request as long as no other thread is here.
+    fn look_alone(&self, id: RequestId) {
+        if self.lock.present() > 1 {
+            return;
+        }
+        let mut runtime = self.runtime();
+        for _ in 0..self.started().looks {
+            if runtime.is_complete(id) || self.lock.is_wanted() {
+                return;
+            }
+            runtime.progress();
+        }
     }
 
     /// Makes progress until `done`, which is asked after each round.
     #[inline]
     pub fn wait_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
+        self.wait_with(None, done);
+    }
+
+    /// The same; `awaited`: all that is waited for is that this request is complete.
+    fn wait_with(&self, awaited: Option<RequestId>, done: &mut dyn FnMut(&Process) -> bool) {
         if done(self) {
             return;
         }
-        let mut patience = Patience::new(self.started().crowded);
+        let mut patience = self.patience();
         let mut vain_sleeps = self.vain_sleeps.get();
+        let mut sleep = Sleep::new(awaited, self.lock.arrivals());
         loop {
             let active = self.progress();
             if done(self) {
@@ -110,11 +139,20 @@ impl Process {
                 self.answer_inquiries();
             }
             if active {
-                patience.renew();
-            } else if self.pass(&mut patience, done) {
+                patience = self.patience();
+            } else if self.pass(&mut patience, &mut sleep, done) {
                 break;
             }
         }
+        self.rise(&sleep);
+    }
+
+    /// For a wait that begins now.
+    #[inline]
+    fn patience(&self) -> Patience {
+        let started = self.started();
+        // Threads that wait outnumber the cores of the process: others of them need this one's.
+        Patience::new(started.crowded || self.lock.present() > started.cores_each)
     }
 
     /// Looks a few times whether something in shared memory is done, without progress of messages.
@@ -127,36 +165,44 @@ impl Process {
     /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
     /// process looks again after a short sleep at most.
     pub(crate) fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        let mut patience = Patience::new(self.started().crowded);
+        let mut patience = self.patience();
         while !done(self) {
             if self.progress() {
-                patience.renew();
+                patience = self.patience();
                 continue;
             }
-            let mut stage = Stage::Spin;
-            self.lock.without(|| {
-                stage = patience.pass();
+            self.lock.share(|| {
+                let stage = patience.pass();
                 if stage == Stage::Sleep {
                     thread::sleep(POLL_SLEEP);
                 }
+                stage != Stage::Sleep
             });
         }
     }
 
     /// Lets time pass until there may be something to do; whether what is waited for is done.
     #[inline]
-    fn pass(&self, patience: &mut Patience, done: &mut dyn FnMut(&Process) -> bool) -> bool {
-        let mut stage = Stage::Spin;
-        if self.level.get() == ThreadLevel::Multiple {
-            self.lock.without(|| stage = patience.pass());
-        } else {
-            stage = patience.pass();
+    fn pass(
+        &self,
+        patience: &mut Patience,
+        sleep: &mut Sleep,
+        done: &mut dyn FnMut(&Process) -> bool,
+    ) -> bool {
+        if self.level.get() != ThreadLevel::Multiple {
+            return patience.pass() == Stage::Sleep && self.sleep(done);
         }
-        stage == Stage::Sleep && self.sleep(done)
+        let mut stage = Stage::Spin;
+        self.lock.share(|| {
+            stage = patience.pass();
+            stage != Stage::Sleep
+        });
+        stage == Stage::Sleep && self.sleep_beside_others(sleep, done)
     }
 
+    /// Sleeps until the doorbell rings; whether what is waited for is done already.
     #[cold]
-    fn sleep(&self, done: &mut dyn FnMut(&Process) -> bool) -> bool {
+    pub(super) fn sleep(&self, done: &mut dyn FnMut(&Process) -> bool) -> bool {
         let Some(doorbell) = self.started().doorbell.clone() else { return false };
         let ticket = doorbell.arm();
         // What arrived before the bell was armed did not ring it, nor did flags that were raised on
@@ -202,21 +248,6 @@ impl Process {
             && !are_expected()
         {
             self.runtime().end_job_without(gate);
-        }
-    }
-
-    /// Another thread may sleep whose request was completed by this one.
-    #[inline]
-    pub(crate) fn wake_other_threads(&self) {
-        if self.level.get() == ThreadLevel::Multiple {
-            self.ring_doorbell();
-        }
-    }
-
-    #[cold]
-    fn ring_doorbell(&self) {
-        if let Some(doorbell) = &self.started().doorbell {
-            doorbell.ring();
         }
     }
 }

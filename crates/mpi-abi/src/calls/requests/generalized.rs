@@ -122,6 +122,8 @@ pub fn grequest_complete(call: &Call, request: Request) -> Outcome<()> {
         Failure::argument(1, ErrorClass::Request, detail)
     })?;
     operation.complete.set(true);
+    // A thread that waits for it may sleep.
+    call.library.process.wake_other_threads();
     if !operation.given_up.get() {
         return Ok(());
     }
