@@ -63,4 +63,30 @@ def poisson(runner):
         assert "all points are right" in output, output
 
 
-SCENARIOS = [remote_calls, page_server, shortest_paths, poisson]
+def recorded_matrix(runner):
+    """--record writes who sent how much to whom, also where only some programs were told to."""
+    launching.needs_combray(runner)
+    program = build(runner, "poisson3d", "poisson3d.c", native=False)
+    file = runner.build / "poisson3d.matrix"
+    start(runner, 8, "--record", str(file), program, "24", "40")
+    lines = [line.split("#")[0].split() for line in file.read_text().splitlines()]
+    head, *rows = [line for line in lines if line]
+    assert head == ["ranks", "8"], head
+    sent = {(int(row[0]), int(row[1])): (int(row[2]), int(row[3])) for row in rows}
+    # Each process has three neighbours in the grid, and sends each a face of doubles 40 times.
+    faces = 40 * 12 * 12 * 8
+    for one in range(8):
+        for other in range(8):
+            bytes_sent = sent.get((one, other), (0, 0))[0]
+            expected = (one ^ other) in (1, 2, 4)
+            assert (bytes_sent >= faces) == expected, f"{one} sent {bytes_sent} bytes to {other}"
+    told = ["-n", "1", "-x", f"COMBRAY_RECORD={runner.build}/some", program, "8", "2"]
+    other = ["-n", "1", program, "8", "2"]
+    for parts in ([*told, ":", *other], [*other, ":", *told]):
+        code, output, _ = launching.run([*runner.mpiexec, *parts], timeout=60)
+        assert code == 0, output
+    file.unlink()
+    start(runner, 2, "--record", "/nonexistent/matrix", program, "8", "2")
+
+
+SCENARIOS = [remote_calls, page_server, shortest_paths, poisson, recorded_matrix]

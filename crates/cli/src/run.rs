@@ -188,6 +188,11 @@ impl Reader<'_> {
             Meaning::InitialErrhandler => {
                 self.global.insert(INITIAL_ERRHANDLER.into(), error_handler(name, &value)?.into());
             }
+            Meaning::Record => {
+                let file = std::path::absolute(raw)
+                    .map_err(|cause| format!("{name} wants the name of a file: {cause}"))?;
+                self.global.insert(RECORD.into(), file.into());
+            }
             Meaning::Folder => self.application.folder = Some(raw.into()),
             Meaning::Hosts => self.add_hosts(name, hosts::read_list(name, &value)?)?,
             Meaning::HostFile => self.add_hosts(name, hosts::read_file(name, raw)?)?,
@@ -292,6 +297,9 @@ fn variable(option: &str, values: &[OsString]) -> Result<Option<(OsString, OsStr
 
 /// The variable by which the library learns the initial error handler.
 const INITIAL_ERRHANDLER: &str = "COMBRAY_INITIAL_ERRHANDLER";
+
+/// The variable by which the library learns where to write the matrix of communication.
+const RECORD: &str = "COMBRAY_RECORD";
 
 /// The name of an initial error handler, as the standard's info key `mpi_initial_errhandler` has
 /// it; also without the beginning that all share, and in capitals.

@@ -3,6 +3,7 @@
 
 pub(crate) mod helping;
 mod life;
+mod record;
 mod sleeping;
 mod waiting;
 
@@ -303,7 +304,7 @@ impl Process {
                 Layout::on_nodes(&nodes)
             }
         };
-        let Guidance { costs, preferences } = started.guidance;
+        let Guidance { costs, preferences, .. } = started.guidance;
         Situation { layout, cores: started.cores, crowded, costs, preferences }
     }
 

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use driver_tcp::Selection;
 use engine::strategy;
@@ -114,10 +115,16 @@ pub const TEXTS: &[(&str, &str)] = &[
          fastest by prediction is not wanted; combray info --collectives lists them; the value of \
          process 0 counts",
     ),
+    (
+        RECORD,
+        "a file for the matrix of communication, the bytes and messages between all processes; \
+         process 0 writes it when the job ends (combray run --record sets this variable)",
+    ),
 ];
 
 const NET: &str = "COMBRAY_NET";
 const NODE: &str = "COMBRAY_NODE";
+const RECORD: &str = "COMBRAY_RECORD";
 pub(crate) const COLLECTIVES: &str = "COMBRAY_COLLECTIVES";
 
 /// The network interfaces that `COMBRAY_NET` lets in.
@@ -132,6 +139,11 @@ pub fn networks() -> Result<Selection, String> {
 /// The name that `COMBRAY_NODE` gives to this machine.
 pub fn node() -> Option<String> {
     env::var(NODE).ok().filter(|node| !node.is_empty())
+}
+
+/// The file that `COMBRAY_RECORD` names for the matrix of communication.
+pub fn record() -> Option<PathBuf> {
+    env::var_os(RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
 /// Variables that the launcher and the compiler wrappers set or read.

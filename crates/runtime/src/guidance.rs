@@ -1,19 +1,21 @@
-//! What process 0 tells all others of how collective operations shall be carried out, so that all
-//! choose the same algorithms: what steps cost, and what the person wants.
+//! What process 0 tells all others, so that all do the same: how collective operations shall be
+//! carried out (what steps cost, and what the person wants), and whether messages are recorded.
 
 use std::env;
 
 use collectives::{Costs, Operation, Preferences};
 
-use crate::configuration::{COLLECTIVES, distance};
+use crate::configuration::{self, COLLECTIVES, distance};
 
-/// What the choice between collective algorithms follows in a job.
+/// What all processes of a job follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guidance {
     /// What steps cost.
     pub costs: Costs,
     /// The algorithms that the person wants.
     pub preferences: Preferences,
+    /// Whether all note how much they send to whom.
+    pub records: bool,
 }
 
 impl Guidance {
@@ -22,12 +24,14 @@ impl Guidance {
     pub fn of_environment(measured: Option<Costs>) -> (Self, Vec<String>) {
         let wanted = env::var(COLLECTIVES).unwrap_or_default();
         let (preferences, complaints) = preferences(&wanted);
-        (Self { costs: measured.unwrap_or_default(), preferences }, complaints)
+        let records = configuration::record().is_some();
+        (Self { costs: measured.unwrap_or_default(), preferences, records }, complaints)
     }
 
     /// As processes tell each other.
     pub(crate) fn to_text(self) -> String {
         let all = self.costs.numbers().into_iter().chain(self.preferences.numbers());
+        let all = [u64::from(self.records)].into_iter().chain(all);
         all.map(|number| number.to_string()).collect::<Vec<_>>().join(":")
     }
 
@@ -35,9 +39,11 @@ impl Guidance {
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let numbers: Option<Vec<u64>> = text.split(':').map(|word| word.parse().ok()).collect();
         let numbers = numbers?;
+        let (&records, numbers) = numbers.split_first()?;
         let (costs, wanted) = numbers.split_at_checked(Costs::default().numbers().len())?;
         let costs = Costs::from_numbers(costs)?;
-        Some(Self { costs, preferences: Preferences::from_numbers(wanted)? })
+        let preferences = Preferences::from_numbers(wanted)?;
+        Some(Self { costs, preferences, records: records != 0 })
     }
 }
 
@@ -86,7 +92,8 @@ mod tests {
     fn what_one_process_tells_another_understands() {
         let (preferences, complaints) = preferences("allreduce:star, bcast:binomial,");
         assert!(complaints.is_empty(), "{complaints:?}");
-        let told = Guidance { costs: Costs { turn_ns: 3, ..Costs::default() }, preferences };
+        let costs = Costs { turn_ns: 3, ..Costs::default() };
+        let told = Guidance { costs, preferences, records: true };
         assert_eq!(Guidance::from_text(&told.to_text()), Some(told));
         for nonsense in ["", "1:2", "x", &told.to_text().replace(':', "::")] {
             assert_eq!(Guidance::from_text(nonsense), None, "{nonsense}");

@@ -16,6 +16,7 @@ pub mod instruments;
 pub mod lock;
 mod rails;
 mod receiver;
+mod recording;
 mod regions;
 mod runtime;
 pub mod samples;
@@ -24,5 +25,6 @@ mod wire_up;
 
 pub use driver::{Access, RegionError};
 pub use guidance::{Guidance, preferences};
+pub use recording::Sent;
 pub use runtime::Runtime;
 pub use wire_up::{StartError, Started, start};

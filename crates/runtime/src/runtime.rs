@@ -20,6 +20,7 @@ use crate::instruments::Instruments;
 use crate::instruments::journal::{Kind, number_of};
 use crate::rails::{LOOPBACK, Rails, SHM, TCP};
 use crate::receiver::Heard;
+use crate::recording::{Recording, Sent};
 use crate::wire_up::Fatal;
 
 /// One process's engine with its rails.
@@ -34,6 +35,10 @@ pub struct Runtime {
     instruments: Instruments,
     /// The person knows that a rail was lost.
     warned: bool,
+    /// Messages are looked at before they take the short cut: some may have to wait for others, or
+    /// all are recorded.
+    watches: bool,
+    recording: Option<Box<Recording>>,
 }
 
 /// Pushes a short packet; not a closure, so that it is part of its caller.
@@ -67,6 +72,7 @@ impl Runtime {
         instruments: Instruments,
     ) -> Self {
         let (heard, gathering, copying) = Default::default();
+        let watches = rails.tcp.is_some();
         let mut runtime = Self {
             own,
             engine,
@@ -77,6 +83,8 @@ impl Runtime {
             fatal,
             instruments,
             warned: false,
+            watches,
+            recording: None,
         };
         runtime.engine.connect(own, &[LOOPBACK], true);
         runtime
@@ -102,11 +110,32 @@ impl Runtime {
     /// Sends a message. `None`: it is sent, and the buffer free.
     #[inline(always)]
     pub fn send(&mut self, send: SendCommand) -> Option<RequestId> {
-        if self.rails.tcp.is_some() && self.waits_for_more(send.gate) {
+        if self.watches && self.takes_the_long_way(send.gate) {
             return Some(self.submit(send));
         }
         let push = Push { rails: &mut self.rails, gate: send.gate };
         if self.engine.send_short(&send, push) { None } else { Some(self.submit(send)) }
+    }
+
+    /// Whether a message goes through the outbox also where it need not.
+    fn takes_the_long_way(&mut self, gate: GateId) -> bool {
+        (self.rails.tcp.is_some() && self.waits_for_more(gate)) || self.recording.is_some()
+    }
+
+    /// From now on it is noted how much is sent to whom. No message takes the short cut any more.
+    pub(crate) fn record(&mut self) {
+        self.recording = Some(Box::default());
+        self.watches = true;
+    }
+
+    /// Whether it is noted how much is sent to whom.
+    pub fn records(&self) -> bool {
+        self.recording.is_some()
+    }
+
+    /// The peers to whom something was sent since the recording began, by rank in the job.
+    pub fn recorded(&self) -> Vec<(u32, Sent)> {
+        self.recording.iter().flat_map(|recording| recording.peers()).collect()
     }
 
     /// Whether a message to a peer on another machine is likely to be followed by more.
@@ -141,6 +170,9 @@ impl Runtime {
     pub fn hold(&mut self, send: SendCommand) -> RequestId {
         if !self.engine.is_connected(send.gate) {
             self.connect(send.gate);
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.note(send.gate, send.buffer.len());
         }
         let request = self.engine.send(send);
         if let Some(buffer) = self.engine.wants_region(request)

@@ -111,6 +111,9 @@ pub fn start(
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
     let fatal = Fatal { job: Arc::clone(&job), rank };
     let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
+    if neighbours.guidance.records {
+        runtime.record();
+    }
     if size > 1 {
         // One trial now, so that what keeps all from working is told at the start.
         let neighbour = GateId((rank + 1) % size);

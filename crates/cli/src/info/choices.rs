@@ -52,7 +52,7 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
     let host = samples::host();
     let kept = samples::folder().map_or(Ok(None), |folder| Samples::read(&folder, &host))?;
     let measured = kept.and_then(|samples| samples.costs);
-    let (Guidance { costs, preferences }, complaints) = Guidance::of_environment(measured);
+    let (Guidance { costs, preferences, .. }, complaints) = Guidance::of_environment(measured);
     let node_of = |rank: u32| (u64::from(rank) * u64::from(nodes) / u64::from(size)) as u32;
     let layout = Layout::on_nodes(&(0..size).map(node_of).collect::<Vec<_>>());
     let crowded = size.div_ceil(nodes) > cores;

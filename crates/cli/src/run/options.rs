@@ -47,6 +47,8 @@ pub enum Meaning {
     AllVariables,
     /// Where a process may run: nothing is bound, so that only asking for none is no surprise.
     Binding,
+    /// Where the matrix of communication is written.
+    Record,
     /// What errors do until the program sets an error handler.
     InitialErrhandler,
     Help,
@@ -129,6 +131,12 @@ pub const OPTIONS: &[RunOption] = &[
         Takes::One,
         Meaning::LaunchAgent,
         "COMMAND    reaches other hosts, in place of ssh",
+    ),
+    option(
+        &["--record"],
+        Takes::One,
+        Meaning::Record,
+        "FILE    write the bytes and messages between all ranks to a file (see combray place)",
     ),
     option(
         &["--oversubscribe", "-oversubscribe"],

@@ -166,7 +166,8 @@ impl Process {
         communicator: &Communicator,
         told: &Buffer,
     ) -> Option<(Arc<SharedMemory>, Invitation)> {
-        if !self.configuration().boards() {
+        // Only messages can be recorded.
+        if !self.configuration().boards() || self.runtime().records() {
             return None;
         }
         let (memory, invitation) = Board::create(communicator.size()).ok()?;

@@ -109,6 +109,9 @@ impl Process {
         self.finalizing.set(true);
         let mut absence = Absence::default();
         self.wait_until(&mut |process| process.is_settled() || absence.is_certain(&started.job));
+        if self.runtime().records() {
+            self.write_record(&mut absence);
+        }
         let barrier = self.begin(collective::barrier(self.world()));
         // Those that an error has ended will not come; then the launcher's barrier must do.
         self.wait_until(&mut |process| {
@@ -191,7 +194,7 @@ fn gone(error: launch::JoinError) -> Error {
 
 /// What a process at its end knows of others that perhaps will not come.
 #[derive(Default)]
-struct Absence {
+pub(super) struct Absence {
     /// When the launcher is asked next.
     next: Option<Instant>,
     known: bool,
@@ -202,7 +205,7 @@ const ABSENCE_PERIOD: Duration = Duration::from_millis(100);
 
 impl Absence {
     /// Whether some processes of the job were ended while the others go on.
-    fn is_certain(&mut self, job: &Mutex<Job>) -> bool {
+    pub(super) fn is_certain(&mut self, job: &Mutex<Job>) -> bool {
         let now = Instant::now();
         let next = *self.next.get_or_insert(now + ABSENCE_PERIOD);
         if !self.known && now >= next {
