@@ -10,6 +10,7 @@
 //   // preload: x.c      a library that is built and set as LD_PRELOAD
 //   // each: a b         one run with each word as the argument
 //   // thread            links with -pthread
+//   // openmp            compiles with -fopenmp
 //   // one machine: why  not run on several hosts (tests/cluster/run)
 //   // combray.h         skipped where the library has no such header
 //   // memory: 12        GiB that must be available, else the test is skipped

@@ -13,12 +13,12 @@ spec.loader.exec_module(launching)
 Skip = launching.Skip
 
 
-def build(runner, name, *sources, native=True):
+def build(runner, name, *sources, native=True, extra=()):
     """Compile an example, that uses combray.h if `native`; gives the program."""
     if native and not runner.header("combray.h").exists():
         raise Skip("needs combray.h, which this library does not have")
     program = runner.build / name
-    flags = ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror"]
+    flags = ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", *extra]
     files = [str(EXAMPLES / source) for source in sources]
     code, output, _ = launching.run([*runner.mpicc, *flags, *files, "-o", str(program), "-lm"])
     assert code == 0, output
@@ -89,4 +89,15 @@ def recorded_matrix(runner):
     start(runner, 2, "--record", "/nonexistent/matrix", program, "8", "2")
 
 
-SCENARIOS = [remote_calls, page_server, shortest_paths, poisson, recorded_matrix]
+def hybrid_barrier(runner):
+    """A barrier over all threads of all processes, that no thread leaves too early."""
+    program = build(runner, "hybrid_barrier", "hybrid_barrier.c", native=False, extra=["-fopenmp"])
+    for count, threads in ((1, 3), (2, 1), (2, 4), (3, 2)):
+        # Threads that spin between two barriers would keep each other from the cores.
+        words = ["env", f"OMP_NUM_THREADS={threads}", "OMP_WAIT_POLICY=passive"]
+        output = start(runner, count, *words, program, "100")
+        assert output.count(" 0 violations") == 2, output
+
+
+SCENARIOS = [remote_calls, page_server, shortest_paths, poisson, recorded_matrix,
+             hybrid_barrier]
