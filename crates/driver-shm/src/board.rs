@@ -21,10 +21,7 @@
 //! look: what stands beside the flags tells it.
 //!
 //! # How much is written
-//! Bytes that the reader still has in its own cache must be taken from it before they are written
-//! again. Where both cores share a cache, as many slots as there are make that seldom. Where they do
-//! not, it takes ten times as long as to write past the caches. Which of both it is changes while a
-//! program runs, and so a member finds out: it times how it writes.
+//! Through the caches or past them, as the member finds out: see [`Manner`].
 //!
 //! # Sleeping
 //! Who stores a flag, or its completion, then rings the bells of all others, as the sender of a packet
@@ -38,11 +35,12 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use driver::DriverError;
 
 use crate::card::Card;
+use crate::manner::Manner;
 use crate::segment::Bell;
 use crate::shared_memory::{Invitation, SharedMemory};
 
@@ -82,18 +80,6 @@ pub const LONG_BYTES_MIN: usize = 4 << 10;
 
 /// So many bytes are timed together.
 const TIMED_BYTES: usize = 32 << 10;
-
-/// Whether it took as long to write so many bytes as where the reader's cache has to give up each line:
-/// that is 400 ps/B or more, otherwise it takes 20 to 60.
-fn is_slow(bytes: usize, time: Duration) -> bool {
-    time.as_nanos() > 100 + bytes as u128 / 8
-}
-
-/// So often in a row, as whoever writes may also have been interrupted.
-const SLOW_WRITES: u32 = 2;
-
-/// Who writes past the caches tries the other way once in so many times.
-const WRITES_BETWEEN_TRIALS: u32 = 64;
 
 /// How the memory of a series is divided.
 #[derive(Clone, Copy, Debug)]
@@ -159,16 +145,6 @@ pub struct Board {
     manner: Manner,
     /// Those of the other members.
     bells: Vec<Bell>,
-}
-
-/// How this member writes much.
-#[derive(Debug, Default)]
-struct Manner {
-    past_caches: Cell<bool>,
-    /// How many writes in a row were slow.
-    slow: Cell<u32>,
-    /// How many writes went past the caches since the other way was tried.
-    untried: Cell<u32>,
 }
 
 /// The operations that count together.
@@ -319,9 +295,9 @@ impl Board {
                 let part = TIMED_BYTES.min(length - done);
                 self.write(turn, offset + done, part, |slot| fill(done, slot, false));
                 let end = Instant::now();
-                self.manner.note(is_slow(part, end - begin));
+                self.manner.note(part, end - begin);
                 (begin, done) = (end, done + part);
-                if self.manner.past_caches.get() {
+                if self.manner.is_past_caches() {
                     break;
                 }
             }
@@ -482,22 +458,6 @@ impl Board {
     }
 }
 
-impl Manner {
-    /// Whether the next write is to be timed.
-    fn tries(&self) -> bool {
-        let untried = self.untried.get() + 1;
-        let tries = !self.past_caches.get() || untried >= WRITES_BETWEEN_TRIALS;
-        self.untried.set(if tries { 0 } else { untried });
-        tries
-    }
-
-    /// How a write went that did not go past the caches.
-    fn note(&self, is_slow: bool) {
-        self.slow.set(if is_slow { self.slow.get() + 1 } else { 0 });
-        self.past_caches.set(self.slow.get() >= SLOW_WRITES);
-    }
-}
-
 impl State {
     fn new(division: &Division, members: usize) -> Self {
         Self {
@@ -543,6 +503,8 @@ fn bytes_of(members: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use std::time::Duration;
 
     const BLOCKING: Series = Series { blocking: true, slots: Slots::Small };
     const BEGUN: Series = Series { blocking: false, slots: Slots::Middle };
@@ -642,22 +604,10 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_slowly_goes_past_the_caches_and_comes_back() {
-        let manner = Manner::default();
-        let write = |is_slow| {
-            let tries = manner.tries();
-            if tries {
-                manner.note(is_slow);
-            }
-            tries
-        };
-        assert!(write(true) && write(false) && write(true) && !manner.past_caches.get());
-        assert!(write(true) && manner.past_caches.get());
-        let tried = (0..2 * WRITES_BETWEEN_TRIALS).filter(|_| write(true)).count();
-        assert!(tried == 2 && manner.past_caches.get());
-        assert!((0..WRITES_BETWEEN_TRIALS).any(|_| write(false)) && !manner.past_caches.get());
+    fn what_is_written_in_several_ways_can_be_read() {
         let [reader, writer] = <[Board; 2]>::try_from(boards(2)).unwrap();
-        writer.manner.note(true);
+        // Such writes are timed, and then go past the caches.
+        writer.manner.note(LONG_BYTES_MIN, Duration::from_secs(1));
         let turns = [&reader, &writer].map(|board| board.begin(BEGUN));
         let length = TIMED_BYTES + 100;
         writer.write_long(turns[1], 8, length, |done, slot, _| {

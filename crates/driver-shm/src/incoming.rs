@@ -49,7 +49,7 @@ impl Incoming {
     }
 }
 
-/// Asks `peer` for the data of a fetch in the way that is wished.
+/// Asks `peer` for the data of a fetch in the way that is wished, if it does not come without.
 pub(crate) fn ask(fetch: &Fetch, wish: Wish, peer: &Peer) -> Result<Found, RegionError> {
     let segment = &peer.bell.segment;
     let slot = fetch.region.place as u32;
@@ -57,6 +57,9 @@ pub(crate) fn ask(fetch: &Fetch, wish: Wish, peer: &Peer) -> Result<Found, Regio
     let found = entry.find(fetch.region, 0, fetch.length, Access::Read)?;
     if wish.joint.is_some() && !found.is_readable() {
         return Err(RegionError::NotReadable);
+    }
+    if wish.joint.is_none() && entry.exchange.has_begun(found.generation()) {
+        return Ok(found);
     }
     entry.exchange.ask(found.generation(), wish);
     segment.calls().call(slot);

@@ -6,6 +6,9 @@
 //! how many it has taken. It may stop at any time, for example to read the rest itself because the
 //! sender computes.
 //!
+//! The data of a message that is not very long is piped without being asked for: it is there when the
+//! receiver comes, even if the sender then computes.
+//!
 //! The pool is larger than a core's own cache, and its pieces are used in turn. A line is then
 //! written again only after both cores have dropped it: it comes out of the cache that they share, which
 //! is three times as fast as taking it away from the other core's own.
@@ -101,14 +104,25 @@ impl Exchange {
         of(generation, self.taken.load(Ordering::Acquire))
     }
 
+    /// The sender's, before others know of the region: it is piped without being asked for.
+    pub(crate) fn set_begun(&self, generation: u32) {
+        self.filled.store(tagged(generation, BEGUN), Ordering::Relaxed);
+    }
+
+    /// Whether it is piped without being asked for.
+    pub(crate) fn has_begun(&self, generation: u32) -> bool {
+        of(generation, self.filled.load(Ordering::Acquire)) & BEGUN != 0
+    }
+
     /// Publishes that the piece `place` is filled, after `count` others.
     pub(crate) fn set_filled(&self, generation: u32, count: u32, place: usize) {
         self.places[(count % FILLED_MAX) as usize].store(place as u16, Ordering::Relaxed);
-        self.filled.store(tagged(generation, count + 1), Ordering::Release);
+        let begun = of(generation, self.filled.load(Ordering::Relaxed)) & BEGUN;
+        self.filled.store(tagged(generation, (count + 1) | begun), Ordering::Release);
     }
 
     pub(crate) fn filled(&self, generation: u32) -> u32 {
-        of(generation, self.filled.load(Ordering::Acquire))
+        of(generation, self.filled.load(Ordering::Acquire)) & !BEGUN
     }
 
     /// Where the piece after `count` others is, if that is told truly.
@@ -117,6 +131,9 @@ impl Exchange {
         Some(usize::from(place)).filter(|place| *place < PIECES)
     }
 }
+
+/// Beside the count of filled pieces: they are filled without being asked for.
+const BEGUN: u32 = 1 << 31;
 
 fn tagged(generation: u32, count: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(count)

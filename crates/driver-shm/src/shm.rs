@@ -194,9 +194,7 @@ impl Shm {
         for sender in gone_over {
             self.open_lane(sender, sink);
         }
-        if self.own.supply.is_wanted() {
-            any |= self.own.supply.serve(&self.own.declared, &mut self.peers);
-        }
+        any |= self.serve();
         if !self.fetches.is_empty() {
             any |= self.run_fetch(sink);
         }
@@ -264,10 +262,19 @@ impl Shm {
 }
 
 impl Shm {
-    /// Declares the data of a message that is about to be announced, which its receiver will fetch.
+    /// Declares the data of a message that is about to be announced to a peer, which will fetch it.
     #[inline]
-    pub fn declare_message(&mut self, buffer: &Buffer) -> Option<RegionToken> {
-        self.own.declared.declare(buffer, Access::Read, true)
+    pub fn declare_message(&mut self, gate: GateId, buffer: &Buffer) -> Option<RegionToken> {
+        let region = self.own.declared.declare(buffer, Access::Read, true)?;
+        self.own.supply.begin(gate.0, region, buffer);
+        Some(region)
+    }
+
+    /// Copies what peers want, as far as there is room; whether there was anything.
+    #[inline]
+    pub fn serve(&mut self) -> bool {
+        let Self { own, peers, .. } = self;
+        own.supply.is_wanted() && own.supply.serve(&own.declared, peers)
     }
 
     /// Whether the memory of a peer can be read and written without its help, as a trial showed.
@@ -421,7 +428,7 @@ mod tests {
     /// Fetches `length` bytes of `there`, which `two` declares, and polls `two` only if it shall help.
     fn fetch(pair: &mut (Shm, Shm), there: &Buffer, into: &Buffer, how: (Copying, bool)) -> bool {
         let (one, two) = pair;
-        let region = two.declare_message(there).unwrap();
+        let region = two.declare_message(GateId(0), there).unwrap();
         let (into, length) = (into.clone(), into.len());
         let fetch = Fetch { gate: GateId(1), region, length, into, copying: how.0, token: 5 };
         one.fetch(fetch);

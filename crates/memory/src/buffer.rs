@@ -4,9 +4,12 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::copy::Memory;
+use crate::copy::{Memory, write_past_caches};
 use crate::scratch::Scratch;
 use crate::segment_list::SegmentList;
+
+/// What is gathered at once before it is written past the caches: so many bytes stay in the nearest one.
+const STAGING_BYTES: usize = 4 << 10;
 
 /// A run of bytes at a displacement from a buffer's base, both in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -294,12 +297,19 @@ impl Buffer {
         }
     }
 
-    /// The same, writing `out` past the caches if the data lies in one run: the bytes are for another
-    /// core, and shall not have to be taken out of this one's cache.
+    /// The same, writing `out` past the caches: the bytes are for another core, and shall not have to be
+    /// taken out of this one's.
     pub fn read_past_caches(&self, offset: usize, out: &mut [u8]) {
         match self.shape() {
             None => self.memory.read_past_caches(offset as isize, out),
-            Some(_) => self.read(offset, out),
+            Some(_) => {
+                let mut staging = [0; STAGING_BYTES];
+                for (number, part) in out.chunks_mut(STAGING_BYTES).enumerate() {
+                    let gathered = &mut staging[..part.len()];
+                    self.read(offset + number * STAGING_BYTES, gathered);
+                    write_past_caches(gathered, part);
+                }
+            }
         }
     }
 

@@ -396,6 +396,13 @@ unsafe fn copy_run(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
+/// Copies `data` to `out`, which is as long, without keeping `out` in this core's caches.
+pub(crate) fn write_past_caches(data: &[u8], out: &mut [u8]) {
+    assert!(data.len() == out.len());
+    // SAFETY: both are as long, and `out` is exclusively ours, so the two cannot overlap.
+    unsafe { copy_past_caches(data.as_ptr(), out.as_mut_ptr(), out.len()) }
+}
+
 /// Copies `length` bytes without keeping the destination in this core's caches.
 ///
 /// # Safety

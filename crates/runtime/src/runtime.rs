@@ -158,7 +158,10 @@ impl Runtime {
     fn submit(&mut self, send: SendCommand) -> RequestId {
         let gate = send.gate;
         let request = self.hold(send);
-        if !self.flush_gate(gate) && self.engine.waiting(gate) >= GATHERED_MAX {
+        let flushed = self.flush_gate(gate);
+        // The announcement is on its way, and the data follows if nobody has to ask for it.
+        self.rails.shm.serve();
+        if !flushed && self.engine.waiting(gate) >= GATHERED_MAX {
             // Enough has gathered: the rail shall look whether it has room again.
             self.progress();
         }
@@ -171,12 +174,13 @@ impl Runtime {
         if !self.engine.is_connected(send.gate) {
             self.connect(send.gate);
         }
+        let gate = send.gate;
         if let Some(recording) = &mut self.recording {
             recording.note(send.gate, send.buffer.len());
         }
         let request = self.engine.send(send);
         if let Some(buffer) = self.engine.wants_region(request)
-            && let Some(region) = self.rails.shm.declare_message(buffer)
+            && let Some(region) = self.rails.shm.declare_message(gate, buffer)
         {
             self.engine.expose(request, region);
         }

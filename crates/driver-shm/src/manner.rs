@@ -1,0 +1,76 @@
+//! How a process writes much into memory that another reads: through its caches, or past them.
+//!
+//! Bytes that the reader still has in its own cache must be taken from it before they are written
+//! again. Where both cores share a cache that is cheap. Where they do not, it takes ten times as long as to
+//! write past the caches. Which of both it is changes while a program runs, and so a writer finds out: it
+//! times how it writes.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+/// How this process writes much.
+#[derive(Debug, Default)]
+pub(crate) struct Manner {
+    past_caches: Cell<bool>,
+    /// How many writes in a row were slow.
+    slow: Cell<u32>,
+    /// How many writes went past the caches since the other way was tried.
+    untried: Cell<u32>,
+}
+
+/// Whether it took as long to write so many bytes as where the reader's cache has to give up each line:
+/// that is 400 ps/B or more, otherwise it takes 20 to 60.
+fn is_slow(bytes: usize, time: Duration) -> bool {
+    time.as_nanos() > 100 + bytes as u128 / 8
+}
+
+/// So often in a row, as whoever writes may also have been interrupted.
+const SLOW_WRITES: u32 = 2;
+
+/// Who writes past the caches tries the other way once in so many times.
+const WRITES_BETWEEN_TRIALS: u32 = 64;
+
+impl Manner {
+    /// Whether to write past the caches, unless the next write is timed.
+    #[inline]
+    pub(crate) fn is_past_caches(&self) -> bool {
+        self.past_caches.get()
+    }
+
+    /// Whether the next write shall go through the caches and be timed.
+    pub(crate) fn tries(&self) -> bool {
+        let untried = self.untried.get() + 1;
+        let tries = !self.past_caches.get() || untried >= WRITES_BETWEEN_TRIALS;
+        self.untried.set(if tries { 0 } else { untried });
+        tries
+    }
+
+    /// So long a write took that did not go past the caches.
+    pub(crate) fn note(&self, bytes: usize, time: Duration) {
+        self.slow.set(if is_slow(bytes, time) { self.slow.get() + 1 } else { 0 });
+        self.past_caches.set(self.slow.get() >= SLOW_WRITES);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_writes_slowly_goes_past_the_caches_and_comes_back() {
+        let manner = Manner::default();
+        let write = |microseconds| {
+            let tries = manner.tries();
+            if tries {
+                manner.note(32 << 10, Duration::from_micros(microseconds));
+            }
+            tries
+        };
+        let (fast, slow) = (1, 10);
+        assert!(write(slow) && write(fast) && write(slow) && !manner.is_past_caches());
+        assert!(write(slow) && manner.is_past_caches());
+        let tried = (0..2 * WRITES_BETWEEN_TRIALS).filter(|_| write(slow)).count();
+        assert!(tried == 2 && manner.is_past_caches());
+        assert!((0..WRITES_BETWEEN_TRIALS).any(|_| write(fast)) && !manner.is_past_caches());
+    }
+}
