@@ -5,6 +5,7 @@
 
 mod bench;
 mod info;
+mod place;
 mod prefix;
 mod run;
 mod sample;
@@ -55,6 +56,8 @@ enum Action {
     /// Measures the rails between two processes, here or on two hosts, and keeps the figures for
     /// later jobs
     Sample(sample::SampleOptions),
+    /// Works out which rank shall run where, from the matrix of a recorded run
+    Place(place::PlaceOptions),
     /// Runs a benchmark: combray bench pingpong
     #[command(disable_help_flag = true)]
     Bench {
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
             Action::Info { .. } => info::run(info::Topic::Summary),
             Action::Agent => launch::serve_as_agent().map_err(|error| error.to_string()),
             Action::Sample(options) => sample::run(&options),
+            Action::Place(options) => place::run(&options),
             Action::Bench { words } => bench::run(&words),
         },
     };

@@ -1,6 +1,6 @@
 //! `combray run`: from words to a plan.
 
-mod hosts;
+pub mod hosts;
 mod options;
 
 use std::collections::HashMap;

@@ -1,0 +1,287 @@
+//! The tree of places that a person describes: machines, each like the other or only known by its
+//! slots.
+
+use std::fmt::Write;
+
+use clap::ValueEnum;
+use launch::Host;
+use placement::Branch;
+use topology::{CpuSet, DeviceKind, Kind, ObjectId, Scope, Topology};
+
+/// What takes one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Unit {
+    /// A core with all its hardware threads.
+    Core,
+    /// A hardware thread.
+    Thread,
+}
+
+/// The machines, and what each leaf of the tree is.
+pub struct Cluster {
+    /// The tree.
+    pub root: Branch,
+    /// By leaf: the name of the host, and the hardware threads; none: all of the host.
+    leaves: Vec<(String, Option<CpuSet>)>,
+}
+
+/// More machines than these are an error of typing.
+const MACHINES_MAX: usize = 65_536;
+
+impl Cluster {
+    /// Makes the tree. Without hosts the machines are called node0 and so on, a single one localhost.
+    ///
+    /// # Errors
+    /// A text for people: what is described cannot be understood, or does not fit.
+    pub fn new(topology: Option<&str>, hosts: &[Host], per: Unit) -> Result<Self, String> {
+        let Some(topology) = topology else {
+            if !hosts.is_empty() {
+                return Ok(Self::of_slots(hosts));
+            }
+            let here = Topology::this_machine(Scope::Devices).map_err(|error| error.to_string())?;
+            return Ok(Self::of_machines(&here, per, &[1], &["localhost".to_owned()], hosts));
+        };
+        let (counts, machine) = split(topology)?;
+        let machine =
+            Topology::described(&completed(machine)).map_err(|error| error.to_string())?;
+        let count: usize = counts.iter().product();
+        let names: Vec<String> = match (hosts.is_empty(), count) {
+            (true, 1) => vec!["localhost".to_owned()],
+            (true, _) => (0..count).map(|number| format!("node{number}")).collect(),
+            (false, _) => hosts.iter().map(|host| host.name.clone()).collect(),
+        };
+        if !counts.is_empty() && names.len() != count {
+            return Err(format!(
+                "--topology describes {count} machines, but there are {} hosts",
+                names.len()
+            ));
+        }
+        let counts = if counts.is_empty() { vec![names.len()] } else { counts };
+        Ok(Self::of_machines(&machine, per, &counts, &names, hosts))
+    }
+
+    /// Hosts with nothing but slots.
+    fn of_slots(hosts: &[Host]) -> Self {
+        let leaves = hosts.iter().map(|host| (host.name.clone(), None)).collect();
+        let machine =
+            |host: &Host| Branch { is_machine: true, ..Branch::leaf(host.slots.unwrap_or(1)) };
+        Self { root: Branch::of(2, hosts.iter().map(machine).collect()), leaves }
+    }
+
+    /// Machines with these names that are all alike, below switches with so many each.
+    fn of_machines(
+        machine: &Topology,
+        per: Unit,
+        counts: &[usize],
+        names: &[String],
+        hosts: &[Host],
+    ) -> Self {
+        let mut sets = Vec::new();
+        let mut branch = branch(machine, machine.root(), per, &mut sets);
+        branch.is_machine = true;
+        let mut leaves = Vec::new();
+        let mut level: Vec<Branch> = Vec::new();
+        for (number, name) in names.iter().enumerate() {
+            let mut one = branch.clone();
+            if let Some(slots) = hosts.get(number).and_then(|host| host.slots) {
+                limit(&mut one, slots as usize, sets.len());
+            }
+            level.push(one);
+            leaves.extend(sets.iter().map(|set| (name.clone(), Some(set.clone()))));
+        }
+        // From the machines up, those of one switch are put together.
+        for &count in counts.iter().rev() {
+            level = level.chunks(count.max(1)).map(together).collect();
+        }
+        let mut root = together(&level);
+        number(&mut root);
+        Self { root, leaves }
+    }
+
+    /// The places of ranks as combray run --rankfile reads them.
+    pub fn rankfile(&self, leaves: &[u32]) -> String {
+        let mut text = String::new();
+        for (rank, &leaf) in leaves.iter().enumerate() {
+            let (host, threads) = &self.leaves[leaf as usize];
+            // Writing to a string does not fail.
+            let _ = write!(text, "rank {rank}={host}");
+            if let Some(threads) = threads {
+                let _ = write!(text, " slot={threads}");
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// One branch of several; a single one stays as it is.
+fn together(branches: &[Branch]) -> Branch {
+    match branches {
+        [only] => only.clone(),
+        several => Branch::of(0, several.to_vec()),
+    }
+}
+
+/// Takes the number of switches and nodes off a description.
+fn split(what: &str) -> Result<(Vec<usize>, &str), String> {
+    let mut counts = Vec::new();
+    let mut rest = what.trim();
+    while let Some((word, count)) =
+        rest.split_whitespace().next().and_then(|word| word.split_once(':'))
+    {
+        if !matches!(word.to_lowercase().as_str(), "switch" | "node" | "machine") {
+            break;
+        }
+        let number = count.parse().ok().filter(|number| (1..=MACHINES_MAX).contains(number));
+        counts.push(number.ok_or_else(|| {
+            format!("--topology: \"{word}:{count}\" needs a number from 1 to {MACHINES_MAX}")
+        })?);
+        rest = rest.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim());
+    }
+    if counts
+        .iter()
+        .try_fold(1_usize, |all, count| all.checked_mul(*count).filter(|all| *all <= MACHINES_MAX))
+        .is_none()
+    {
+        return Err(format!("--topology describes more than {MACHINES_MAX} machines"));
+    }
+    if rest.is_empty() {
+        return Err(
+            "--topology tells nothing of the inside of machines; add for example core:8".to_owned()
+        );
+    }
+    Ok((counts, rest))
+}
+
+/// A description of levels down to the hardware threads, which hwloc wants to hear of: one for each
+/// core, if nothing is said of them.
+fn completed(machine: &str) -> String {
+    let mut levels = machine.split_whitespace();
+    let is_description = !machine.contains('/') && levels.clone().all(|word| word.contains(':'));
+    if is_description && levels.next_back().is_some_and(|word| word.starts_with("core:")) {
+        return format!("{machine} pu:1");
+    }
+    machine.to_owned()
+}
+
+/// An object with all that ranks may be put on; levels that divide nothing are left out.
+fn branch(machine: &Topology, id: ObjectId, per: Unit, sets: &mut Vec<CpuSet>) -> Branch {
+    let object = &machine[id];
+    let is_unit = match per {
+        Unit::Core => matches!(object.kind, Kind::Core | Kind::Thread),
+        Unit::Thread => object.kind == Kind::Thread,
+    };
+    let interfaces = interfaces_near(machine, id);
+    if is_unit || object.children.is_empty() {
+        sets.push(object.threads.clone());
+        return Branch { interfaces, ..Branch::leaf(u32::from(!object.threads.is_empty())) };
+    }
+    let mut children: Vec<Branch> =
+        object.children.iter().map(|&child| branch(machine, child, per, sets)).collect();
+    if children.len() == 1 {
+        let mut only = children.remove(0);
+        only.interfaces += interfaces;
+        return only;
+    }
+    Branch { interfaces, ..Branch::of(0, children) }
+}
+
+/// How many network interfaces an object is the nearest to.
+fn interfaces_near(machine: &Topology, id: ObjectId) -> u32 {
+    let is_interface = |device: &ObjectId| {
+        matches!(machine[*device].kind, Kind::Device(DeviceKind::Network | DeviceKind::Fabric))
+    };
+    let devices = machine.devices();
+    devices
+        .iter()
+        .filter(|&&device| is_interface(&device) && machine.near(device) == Some(id))
+        .count() as u32
+}
+
+/// Leaves so many slots of a machine, from the left; more than it has leaves are shared by all.
+fn limit(branch: &mut Branch, slots: usize, leaves: usize) {
+    let each = slots.div_ceil(leaves.max(1)).max(1);
+    let mut left = slots;
+    for_leaves(branch, &mut |leaf| {
+        if leaf.slots > 0 {
+            leaf.slots = each.min(left) as u32;
+            left -= each.min(left);
+        }
+    });
+}
+
+fn for_leaves(branch: &mut Branch, act: &mut dyn FnMut(&mut Branch)) {
+    if branch.children.is_empty() {
+        act(branch);
+    }
+    branch.children.iter_mut().for_each(|child| for_leaves(child, act));
+}
+
+/// Lets a byte cost two hops for each level that it climbs; returns the number of levels.
+fn number(branch: &mut Branch) -> u64 {
+    let levels = branch.children.iter_mut().map(number).max();
+    levels.map_or(0, |below| {
+        branch.crossing = 2 * (below + 1);
+        below + 1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(topology: &str, hosts: &[Host]) -> Cluster {
+        Cluster::new(Some(topology), hosts, Unit::Core).unwrap()
+    }
+
+    /// Two packages of two cores, the second with a network interface.
+    const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../topology/tests/odd.xml");
+
+    #[test]
+    fn switches_and_nodes_stand_before_what_hwloc_knows() {
+        assert_eq!(split("switch:2 node:4 package:2 core:8"), Ok((vec![2, 4], "package:2 core:8")));
+        assert_eq!(split("core:8"), Ok((vec![], "core:8")));
+        assert!(split("node:4").unwrap_err().contains("inside"));
+        assert!(split("node:x core:2").unwrap_err().contains("number"));
+        assert!(split("node:60000 switch:60000 core:2").unwrap_err().contains("more than"));
+    }
+
+    #[test]
+    fn cores_have_a_hardware_thread_each() {
+        assert_eq!(completed("package:2 core:8"), "package:2 core:8 pu:1");
+        for complete in ["package:2 core:8 pu:2", "a/core:8", "machine.xml"] {
+            assert_eq!(completed(complete), complete);
+        }
+    }
+
+    #[test]
+    fn machines_are_alike() {
+        let two = cluster(&format!("node:2 {MACHINE}"), &[]);
+        let one = cluster(MACHINE, &[]);
+        assert_eq!(two.leaves.len(), 2 * one.leaves.len());
+        assert_eq!(two.root.children.len(), 2);
+        assert!(two.root.children.iter().all(|machine| machine.is_machine));
+        assert_eq!(two.root.crossing, one.root.crossing + 2);
+        assert!(one.rankfile(&[0]).starts_with("rank 0=localhost slot="));
+        assert!(two.rankfile(&[0, one.leaves.len() as u32]).contains("rank 1=node1 slot="));
+    }
+
+    #[test]
+    fn hosts_have_their_slots() {
+        let host = |name: &str, slots| Host { name: name.to_owned(), slots, slots_max: None };
+        let hosts = [host("a", Some(2)), host("b", None)];
+        let bare = Cluster::new(None, &hosts, Unit::Core).unwrap();
+        assert_eq!(bare.rankfile(&[1, 0]), "rank 0=b\nrank 1=a\n");
+        let slots = |branch: &Branch| {
+            let mut all = Vec::new();
+            for_leaves(&mut branch.clone(), &mut |leaf| all.push(leaf.slots));
+            all
+        };
+        assert_eq!(slots(&bare.root), [2, 1]);
+        let known = cluster(MACHINE, &hosts);
+        assert_eq!(slots(&known.root.children[0]).iter().sum::<u32>(), 2);
+        let many = cluster(MACHINE, &[host("a", Some(1000))]);
+        assert_eq!(slots(&many.root).iter().sum::<u32>(), 1000);
+        assert!(Cluster::new(Some(&format!("node:3 {MACHINE}")), &hosts, Unit::Core).is_err());
+    }
+}
