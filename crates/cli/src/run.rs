@@ -1,5 +1,6 @@
 //! `combray run`: from words to a plan.
 
+mod dry_run;
 pub mod hosts;
 mod options;
 
@@ -9,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
+use launch::binding::{HostOrder, Mapping, Policy};
 use launch::{Application, Host, Plan};
 use options::{Meaning, OPTIONS, Takes};
 use runtime::configuration::{VARIABLES, distance};
@@ -25,7 +27,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             println!("combray {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
         }
-        Asked::Job { plan, ignored } => {
+        Asked::Job { plan, ignored, dry_run } => {
             if !ignored.is_empty() {
                 eprintln!(
                     "combray: ignored, as it has no meaning here yet: {} (docs/launching.md lists \
@@ -33,7 +35,10 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
                     ignored.join(", ")
                 );
             }
-            launch::run(&plan).map_err(|error| error.to_string())
+            match dry_run {
+                Some(machine) => dry_run::run(&plan, machine.as_deref()),
+                None => launch::run(&plan).map_err(|error| error.to_string()),
+            }
         }
     }
 }
@@ -43,7 +48,12 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
 enum Asked {
     Help,
     Version,
-    Job { plan: Plan, ignored: Vec<String> },
+    /// The machine of a dry run may be described.
+    Job {
+        plan: Plan,
+        ignored: Vec<String>,
+        dry_run: Option<Option<String>>,
+    },
 }
 
 fn parse(words: &[OsString]) -> Result<Asked, String> {
@@ -51,11 +61,14 @@ fn parse(words: &[OsString]) -> Result<Asked, String> {
     let mut ignored = Vec::new();
     let mut global = HashMap::new();
     let mut hosts = Vec::new();
+    let (mut is_dry_run, mut machine) = (false, None);
     for part in words.split(|word| word == ":") {
         let mut reader = Reader {
             plan: &mut plan,
             ignored: &mut ignored,
             global: &mut global,
+            is_dry_run: &mut is_dry_run,
+            machine: &mut machine,
             application: Application::default(),
         };
         match reader.read(part)? {
@@ -76,15 +89,27 @@ fn parse(words: &[OsString]) -> Result<Asked, String> {
         plan.launch_agent = command_words(LAUNCH_AGENT, &command)?;
     }
     let single = plan.applications.len() == 1;
+    let (policy, _) = Policy::from_wishes(&plan.wishes)?;
     for application in &mut plan.applications {
         if application.processes == 0 {
-            application.processes = if single { usual_processes(application)? } else { 1 };
+            application.processes = match (&policy.mapping, single) {
+                (Mapping::EachOf(each, kind), true) if application.hosts.is_empty() => {
+                    each * dry_run::machine(machine.as_deref())?.of_kind(*kind).len() as u32
+                }
+                (_, true) => usual_processes(application)?,
+                (_, false) => 1,
+            };
         }
         for (name, value) in &global {
             application.variables.entry(name.clone()).or_insert_with(|| value.clone());
         }
     }
-    Ok(Asked::Job { plan, ignored })
+    if machine.is_some() && !is_dry_run {
+        return Err("--topology describes another machine, on which nothing can be started; add \
+                    --dry-run to see what would run where"
+            .to_owned());
+    }
+    Ok(Asked::Job { plan, ignored, dry_run: is_dry_run.then_some(machine) })
 }
 
 /// How many processes a program has that does not say: as many as there is room for.
@@ -124,6 +149,9 @@ struct Reader<'a> {
     plan: &'a mut Plan,
     ignored: &'a mut Vec<String>,
     global: &'a mut HashMap<OsString, OsString>,
+    is_dry_run: &'a mut bool,
+    /// The machine that a dry run is for.
+    machine: &'a mut Option<String>,
     application: Application,
 }
 
@@ -199,12 +227,13 @@ impl Reader<'_> {
             Meaning::LaunchAgent => self.plan.launch_agent = command_words(name, raw)?,
             Meaning::Oversubscribe => self.plan.oversubscribe = true,
             Meaning::InTurn => self.plan.in_turn = true,
-            Meaning::Mapping if self.map_by(&value) => {}
+            Meaning::Seating(wish) => self.wish(wish, &value)?,
+            Meaning::SeatingAs(wish, words) => self.wish(wish, words)?,
+            Meaning::ReportBindings => self.plan.reports_bindings = true,
+            Meaning::DryRun => *self.is_dry_run = true,
+            Meaning::Machine => *self.machine = Some(value.into_owned()),
             Meaning::AllVariables => self.global.extend(env::vars_os()),
-            Meaning::Binding if value == "none" => {}
-            Meaning::Binding | Meaning::Mapping | Meaning::Ignored => {
-                self.ignored.push(name.to_owned())
-            }
+            Meaning::Ignored => self.ignored.push(name.to_owned()),
             Meaning::Accepted | Meaning::Help | Meaning::Version => {}
         }
         Ok(())
@@ -212,34 +241,19 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// Follows what is known of an order such as `node`, `slot:oversubscribe` or `ppr:2:node`; false
-    /// if something in it is not known.
-    fn map_by(&mut self, order: &str) -> bool {
-        let order = order.to_lowercase();
-        let words: Vec<&str> = order.split(':').collect();
-        let modifiers = match words[..] {
-            ["ppr", number, "node", ref modifiers @ ..] => {
-                self.application.per_host = number.parse().ok().filter(|number| *number > 0);
-                if self.application.per_host.is_none() {
-                    return false;
-                }
-                modifiers
-            }
-            ["node", ref modifiers @ ..] => {
-                self.plan.in_turn = true;
-                modifiers
-            }
-            ["slot" | "", ref modifiers @ ..] => modifiers,
-            _ => return false,
-        };
-        for modifier in modifiers {
-            match *modifier {
-                "oversubscribe" => self.plan.oversubscribe = true,
-                "nooversubscribe" => {}
-                _ => return false,
-            }
+    /// Notes how processes shall be mapped, bound or ranked; the last word holds.
+    fn wish(&mut self, option: &str, words: &str) -> Result<(), String> {
+        let wish = format!("{option} {words}");
+        let (_, hosts) = Policy::from_wishes(std::slice::from_ref(&wish))?;
+        let HostOrder { in_turn, per_host, oversubscribe } = hosts;
+        if option == "map-by" {
+            self.plan.in_turn = in_turn;
+            self.application.per_host = per_host.or(self.application.per_host);
         }
-        true
+        self.plan.oversubscribe |= oversubscribe;
+        self.plan.wishes.retain(|other| other.split(' ').next() != Some(option));
+        self.plan.wishes.push(wish);
+        Ok(())
     }
 
     fn add_hosts(&mut self, option: &str, hosts: Vec<Host>) -> Result<(), String> {
@@ -333,7 +347,7 @@ mod tests {
     fn plan(line: &str) -> (Plan, Vec<String>) {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         match parse(&words).unwrap() {
-            Asked::Job { plan, ignored } => (plan, ignored),
+            Asked::Job { plan, ignored, .. } => (plan, ignored),
             other => panic!("{other:?}"),
         }
     }
@@ -365,7 +379,8 @@ mod tests {
         assert_eq!(job.applications[0].variables[OsStr::new("C")], "3");
         assert!(job.tag_output);
         assert_eq!(job.timeout, Some(Duration::from_secs(5)));
-        assert_eq!(ignored, ["--bind-to", "--mca"]);
+        assert_eq!(job.wishes, ["bind-to core"]);
+        assert_eq!(ignored, ["--mca"]);
     }
 
     #[test]
@@ -393,8 +408,11 @@ mod tests {
         assert!(job.oversubscribe && job.applications[0].per_host == Some(4));
         let (job, ignored) = plan("--map-by node:oversubscribe --hosts a,b p");
         assert!(job.in_turn && job.oversubscribe && ignored.is_empty());
-        let (job, ignored) = plan("--map-by ppr:3:node --map-by core --hosts a,b p");
-        assert_eq!((job.applications[0].processes, ignored), (6, vec!["--map-by".to_owned()]));
+        let (job, _) = plan("--map-by ppr:3:node --map-by core --hosts a,b p");
+        assert_eq!(
+            (job.applications[0].processes, &job.wishes[..]),
+            (6, &["map-by core".to_owned()][..])
+        );
         let words: Vec<OsString> = ["--launch-agent", "a  b", "p"].map(OsString::from).into();
         let Ok(Asked::Job { plan, .. }) = parse(&words) else { panic!() };
         assert_eq!(plan.launch_agent, ["a", "b"]);
@@ -427,5 +445,8 @@ mod tests {
         assert!(error("-host a -H b p").contains("named before"));
         assert!(error("--launch-agent= p").contains("wants a command"));
         assert!(error("--hosts a:0 p").contains("say with -n"));
+        assert!(error("--map-by moon p").contains("knows no level \"moon\""));
+        assert!(error("--bind-to moon p").contains("knows no \"moon\""));
+        assert!(error("--topology core:2 p").contains("--dry-run"));
     }
 }

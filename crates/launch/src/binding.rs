@@ -44,6 +44,24 @@ pub fn plan(
     Ok(seats)
 }
 
+/// Tells where a process may run, for people.
+pub fn describe(topology: &Topology, machine: ObjectId, seat: &Seat) -> String {
+    let whole = &topology[machine].threads;
+    let Some(threads) = seat else { return format!("not bound (hardware threads {whole})") };
+    let mut words = Vec::new();
+    for kind in [Kind::Package, Kind::NumaNode, Kind::Core] {
+        let all = topology.of_kind_in(machine, kind);
+        let inside = all.iter().filter(|id| topology[**id].threads.intersects(threads));
+        let numbers: CpuSet = inside.map(|id| topology[*id].logical).collect();
+        if numbers.is_empty() || all.len() == 1 && kind != Kind::Core {
+            continue;
+        }
+        let plural = if numbers.len() == 1 { "" } else { "s" };
+        words.push(format!("{kind}{plural} {numbers}"));
+    }
+    format!("{} (hardware threads {threads})", words.join(", "))
+}
+
 struct Planner<'a> {
     topology: &'a Topology,
     machine: ObjectId,
@@ -164,12 +182,17 @@ impl Planner<'_> {
     /// again when there are no more.
     fn consecutive(&self, spot: &Spot, kind: Kind, each: usize) -> Result<CpuSet, String> {
         let mut object = spot.object;
-        let mut inside = self.topology.of_kind_in(object, kind);
+        let with_cores = |object| {
+            let mut inside = self.topology.of_kind_in(object, kind);
+            inside.retain(|id| !self.topology[*id].threads.is_empty());
+            inside
+        };
+        let mut inside = with_cores(object);
         // Where the place is smaller than what is asked for, what holds it is looked at.
         while inside.len() < each && object != self.machine {
             let Some(above) = self.topology[object].parent else { break };
             object = above;
-            inside = self.topology.of_kind_in(object, kind);
+            inside = with_cores(object);
         }
         if inside.len() < each {
             return Err(format!(
@@ -202,7 +225,7 @@ impl Planner<'_> {
                 return Err(format!(
                     "{inside} of {} processes would have to share the hardware threads {set}, as this \
                      machine has no more for them; start fewer, bind them to something larger, or \
-                     allow it with --bind-to LEVEL:overload-allowed or --oversubscribe",
+                     allow it with --bind-to LEVEL:overload-allowed or --map-by slot:oversubscribe",
                     self.processes
                 ));
             }

@@ -13,6 +13,7 @@ mod crew;
 mod keyboard;
 mod local;
 mod outlets;
+mod preview;
 mod program;
 mod remote;
 mod supervisor;
@@ -25,9 +26,10 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::placement::Host;
+use crate::placement::{Host, Wish};
 use keyboard::Keyboard;
 pub use local::is_this_machine;
+pub use preview::{Preview, preview};
 use sys::process::{self, End, Interest, Signals, signal};
 
 /// A job to run.
@@ -46,6 +48,25 @@ pub struct Plan {
     pub oversubscribe: bool,
     /// Whether processes go to one host after the other in turn, instead of filling each.
     pub in_turn: bool,
+    /// How the processes of a machine are bound, as [`Policy::from_wishes`](crate::binding::Policy)
+    /// takes it. Empty: each to its share of the machine, if hwloc is there.
+    pub wishes: Vec<String>,
+    /// Whether each process tells where it is bound.
+    pub reports_bindings: bool,
+}
+
+impl Plan {
+    /// What the programs ask of hosts.
+    fn host_wishes(&self) -> Vec<Wish<'_>> {
+        let wishes = self.applications.iter().map(|application| Wish {
+            processes: application.processes,
+            hosts: &application.hosts,
+            per_host: application.per_host,
+            oversubscribe: self.oversubscribe,
+            in_turn: self.in_turn,
+        });
+        wishes.collect()
+    }
 }
 
 /// One program of a job.

@@ -15,5 +15,7 @@ mod protocol;
 mod server;
 
 pub use client::{Job, JoinError, join};
-pub use launcher::{Application, LaunchError, Plan, is_this_machine, run, serve_as_agent};
+pub use launcher::{
+    Application, LaunchError, Plan, Preview, is_this_machine, preview, run, serve_as_agent,
+};
 pub use placement::{Host, slots};

@@ -18,7 +18,7 @@ pub(crate) use conversation::Conversation;
 use fields::{Emit, Frames, Parse};
 
 /// The version of all that stands here.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// How the agent's first line begins.
 const GREETING: &str = "combray-agent/";
@@ -65,6 +65,10 @@ pub(crate) struct Start {
     pub programs: Vec<Program>,
     /// For each process its rank, and the position of its program.
     pub ranks: Vec<(u32, u32)>,
+    /// How they are to be bound, as [`Policy::from_wishes`](crate::binding::Policy) takes it.
+    pub wishes: Vec<String>,
+    /// Whether each shall tell where it is bound.
+    pub reports_bindings: bool,
 }
 
 /// What the launcher asks of a machine.
@@ -127,6 +131,8 @@ impl Order {
                     frame.number(*rank);
                     frame.number(*program);
                 });
+                frame.list(&start.wishes, |frame, wish| frame.text(wish.as_bytes()));
+                frame.push(u8::from(start.reports_bindings));
             }
             Self::Input(bytes) => {
                 frame.push(2);
@@ -159,6 +165,8 @@ impl Order {
                 size: fields.number()?,
                 programs: fields.list(parse_program)?,
                 ranks: fields.list(|fields| Some((fields.number()?, fields.number()?)))?,
+                wishes: fields.list(Parse::string)?,
+                reports_bindings: fields.byte()? != 0,
             }),
             2 => Self::Input(fields.text()?.to_vec()),
             3 => Self::Answer(fields.number()?, fields.string()?),

@@ -125,6 +125,7 @@ pub const TEXTS: &[(&str, &str)] = &[
 const NET: &str = "COMBRAY_NET";
 const NODE: &str = "COMBRAY_NODE";
 const RECORD: &str = "COMBRAY_RECORD";
+const CORES: &str = "COMBRAY_CORES";
 pub(crate) const COLLECTIVES: &str = "COMBRAY_COLLECTIVES";
 
 /// The network interfaces that `COMBRAY_NET` lets in.
@@ -146,6 +147,12 @@ pub fn record() -> Option<PathBuf> {
     env::var_os(RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
+/// How many cores all processes of this machine may use together, if the launcher that bound them
+/// told.
+pub(crate) fn cores_together() -> Option<usize> {
+    env::var(CORES).ok()?.parse().ok()
+}
+
 /// Variables that the launcher and the compiler wrappers set or read.
 const OTHERS: &[&str] = &[
     "COMBRAY_RANK",
@@ -153,6 +160,7 @@ const OTHERS: &[&str] = &[
     "COMBRAY_LOCAL_RANK",
     "COMBRAY_LOCAL_SIZE",
     "COMBRAY_JOB",
+    "COMBRAY_CORES",
     "COMBRAY_LAUNCH_AGENT",
     "COMBRAY_PMIX_LIBRARY",
     "COMBRAY_BOX",

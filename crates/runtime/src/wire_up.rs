@@ -235,7 +235,10 @@ fn publish(
         });
     };
     // A limit on time is told where there are more cores.
-    let cores = format!("{}:{}", core_mask(&allowed), cores::usable().min(allowed.len()));
+    let mut cores = format!("{}:{}", core_mask(&allowed), cores::usable().min(allowed.len()));
+    if let Some(together) = configuration::cores_together() {
+        cores += &format!(":{together}");
+    }
     let own = format!("{cores} {}", driver_shm::host()).replace(' ', "@");
     job.put(CARD_KEY, &shm.card().to_string())?;
     job.put(NETWORK_KEY, &tcp.card().to_string())?;
@@ -257,7 +260,8 @@ fn publish(
         && let Some(mapping) = job.process_mapping()?
     {
         // All read of the same process, in order to come to the same end.
-        let cores = cores_of(&job.get(0, PLACE_KEY)?).1;
+        let first = cores_of(&job.get(0, PLACE_KEY)?);
+        let cores = first.together.unwrap_or(first.usable);
         return Ok(neighbours_by_mapping(&mapping, job.rank(), cores, guidance));
     }
     let mut places = Vec::new();
@@ -273,10 +277,14 @@ fn neighbours(places: &[String], rank: u32, guidance: Guidance) -> Neighbours {
     let nodes = first_alike(hosts);
     let members_and_cores = |node: u32| {
         let near = nodes.iter().zip(places).filter(|(other, _)| **other == node);
-        let cores: Vec<(u128, usize)> = near.map(|(_, place)| cores_of(place)).collect();
-        let all = cores.iter().fold(0, |all, (mask, _)| all | mask).count_ones() as usize;
-        let is_limited = |(mask, usable): &&(u128, usize)| *usable < mask.count_ones() as usize;
-        let limit = cores.iter().filter(is_limited).map(|(_, usable)| *usable).min();
+        let cores: Vec<CoresOf> = near.map(|(_, place)| cores_of(place)).collect();
+        // The launcher that bound them knows.
+        if let Some(together) = cores.iter().filter_map(|cores| cores.together).max() {
+            return (cores.len(), together);
+        }
+        let all = cores.iter().fold(0, |all, cores| all | cores.mask).count_ones() as usize;
+        let is_limited = |cores: &&CoresOf| cores.usable < cores.mask.count_ones() as usize;
+        let limit = cores.iter().filter(is_limited).map(|cores| cores.usable).min();
         (cores.len(), limit.unwrap_or(all))
     };
     let is_crowded = |node: u32| {
@@ -310,7 +318,7 @@ fn neighbours_by_mapping(
     let near = members[nodes[rank as usize] as usize];
     Neighbours {
         all_near: near == nodes.len(),
-        crowded: near > cores::usable(),
+        crowded: near > configuration::cores_together().unwrap_or_else(cores::usable),
         crowded_somewhere: members.iter().any(|&members| members > cores),
         cores: cores as u32,
         guidance,
@@ -324,12 +332,23 @@ fn first_alike<T: Eq + Hash>(all: impl Iterator<Item = T>) -> Vec<u32> {
     (0..).zip(all).map(|(place, one)| *first.entry(one).or_insert(place)).collect()
 }
 
-/// The cores on which a process may run, and how many it can use at once.
-fn cores_of(place: &str) -> (u128, usize) {
-    let cores = place.split('@').next().unwrap_or_default();
-    let (mask, usable) = cores.split_once(':').unwrap_or((cores, ""));
-    let mask = u128::from_str_radix(mask, 16).unwrap_or(u128::MAX);
-    (mask, usable.parse().unwrap_or(mask.count_ones() as usize))
+/// What a process tells of its cores.
+struct CoresOf {
+    /// Those on which it may run.
+    mask: u128,
+    /// How many it can use at once.
+    usable: usize,
+    /// How many all processes of its machine can, if the launcher told.
+    together: Option<usize>,
+}
+
+fn cores_of(place: &str) -> CoresOf {
+    let mut fields = place.split('@').next().unwrap_or_default().split(':');
+    let mask = fields.next().and_then(|mask| u128::from_str_radix(mask, 16).ok());
+    let mask = mask.unwrap_or(u128::MAX);
+    let mut number = || fields.next().and_then(|number| number.parse().ok());
+    let usable = number().unwrap_or(mask.count_ones() as usize);
+    CoresOf { mask, usable, together: number() }
 }
 
 /// Cores as a set of bits; those past 127 stand in the last.
@@ -402,5 +421,8 @@ mod tests {
         assert!(!crowded(["1:1@a@b", "1:1@a@c"]));
         assert!(crowded(["f:1@a", "f:1@a"]));
         assert!(!crowded(["f:4@a", "f:4@a"]));
+        // Bound by a launcher, to cores whose numbers are too large to tell.
+        assert!(!crowded(["8:1:300@a", "8:1:300@a"]));
+        assert!(crowded(["8:1:1@a", "8:1:1@a"]));
     }
 }

@@ -30,19 +30,45 @@ pub fn allowed() -> Vec<usize> {
     (0..set.len() * 64).filter(|core| set[core / 64] >> (core % 64) & 1 == 1).collect()
 }
 
+/// A set of cores (hardware threads, by the kernel's numbers) on which a thread may run.
+#[derive(Clone, Copy, Debug)]
+pub struct Cores {
+    words: [u64; 128],
+}
+
+impl Cores {
+    /// The set of these.
+    ///
+    /// # Errors
+    /// A number is larger than any the kernel has.
+    pub fn of(cores: &[usize]) -> io::Result<Self> {
+        let mut words = [0_u64; 128];
+        for core in cores {
+            let word = words.get_mut(core / 64).ok_or(io::ErrorKind::InvalidInput)?;
+            *word |= 1 << (core % 64);
+        }
+        Ok(Self { words })
+    }
+
+    /// Lets the calling thread, and what it starts from now on, run on these only. Makes one system
+    /// call and nothing else.
+    ///
+    /// # Errors
+    /// The system's, such as that none of them is allowed.
+    pub fn bind(&self) -> io::Result<()> {
+        let set = self.words.as_ptr().cast::<libc::cpu_set_t>();
+        // SAFETY: the kernel reads the given number of bytes, all inside `words`.
+        let done = unsafe { libc::sched_setaffinity(0, mem::size_of_val(&self.words), set) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
 /// Lets the calling thread, and what it starts from now on, run on one core only.
 ///
 /// # Errors
 /// The system's, such as that the core is not allowed.
 pub fn bind(core: usize) -> io::Result<()> {
-    let mut set = [0_u64; 128];
-    let word = set.get_mut(core / 64).ok_or(io::ErrorKind::InvalidInput)?;
-    *word = 1 << (core % 64);
-    // SAFETY: the kernel reads the given number of bytes, all inside `set`.
-    let done = unsafe {
-        libc::sched_setaffinity(0, mem::size_of_val(&set), set.as_ptr().cast::<libc::cpu_set_t>())
-    };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Cores::of(&[core])?.bind()
 }
 
 /// Gives the core to whoever else waits for it.

@@ -8,6 +8,8 @@ use std::process::{Child, Command};
 use std::time::Duration;
 use std::{mem, ptr};
 
+use crate::cores::Cores;
+
 /// Numbers of signals, as kill(2) takes them.
 pub mod signal {
     pub use libc::{
@@ -75,8 +77,8 @@ impl DescriptorLimit {
 }
 
 /// Starts `command` in a process group of its own, with no signal blocked, with the descriptor
-/// `kept` open if there is one, with the limit `descriptors`, and so that it is killed when the calling thread
-/// ends.
+/// `kept` open if there is one, with the limit `descriptors`, on the hardware threads `cores` (on all, if
+/// there are none), and so that it is killed when the calling thread ends.
 ///
 /// # Errors
 /// The system's, such as that there is no such program.
@@ -84,9 +86,11 @@ pub fn spawn_bound(
     command: &mut Command,
     kept: Option<BorrowedFd<'_>>,
     descriptors: DescriptorLimit,
+    cores: &[usize],
 ) -> io::Result<Child> {
     let kept = kept.map(|descriptor| descriptor.as_raw_fd());
     let parent = std::process::id() as i32;
+    let cores = (!cores.is_empty()).then(|| Cores::of(cores)).transpose()?;
     // SAFETY: the closure runs in the child between fork and exec and makes system calls only,
     // which are safe there; it allocates nothing and takes no lock.
     unsafe {
@@ -101,6 +105,9 @@ pub fn spawn_bound(
                 call(libc::fcntl(kept, libc::F_SETFD, 0))?;
             }
             descriptors.set()?;
+            if let Some(cores) = &cores {
+                cores.bind()?;
+            }
             let mut none = mem::zeroed();
             libc::sigemptyset(&mut none);
             call(libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut()))

@@ -39,14 +39,20 @@ pub enum Meaning {
     LaunchAgent,
     /// More processes than slots.
     Oversubscribe,
-    /// In which order hosts get processes.
-    Mapping,
+    /// Where processes run on their machine: the wish for the launcher that the value completes.
+    Seating(&'static str),
+    /// The same with words that the spelling says itself.
+    SeatingAs(&'static str, &'static str),
+    /// Each process tells where it is bound.
+    ReportBindings,
+    /// Nothing is started.
+    DryRun,
+    /// The machine of a dry run.
+    Machine,
     /// Each host in turn.
     InTurn,
     /// All variables go to other hosts.
     AllVariables,
-    /// Where a process may run: nothing is bound, so that only asking for none is no surprise.
-    Binding,
     /// Where the matrix of communication is written.
     Record,
     /// What errors do until the program sets an error handler.
@@ -147,9 +153,64 @@ pub const OPTIONS: &[RunOption] = &[
     option(
         &["--map-by", "-map-by"],
         Takes::One,
-        Meaning::Mapping,
-        "ORDER    slot: fill each host; node: each host in turn; ppr:2:node: 2 on each",
+        Meaning::Seating("map-by"),
+        "ORDER    slot, node, package, numa, l3cache, core, ...; node,package,core; ppr:2:numa",
     ),
+    option(
+        &["--bind-to", "-bind-to"],
+        Takes::One,
+        Meaning::Seating("bind-to"),
+        "LEVEL    none, core, l3cache, numa, package, ... (default: each to its share)",
+    ),
+    option(
+        &["--rank-by", "-rank-by"],
+        Takes::One,
+        Meaning::Seating("rank-by"),
+        "ORDER    slot: ranks follow places from left to right; numa, package, ...: in turn",
+    ),
+    option(
+        &[
+            "--report-bindings",
+            "-report-bindings",
+            "--display-map",
+            "-display-map",
+            "-print-rank-map",
+        ],
+        Takes::Nothing,
+        Meaning::ReportBindings,
+        "     tell where each process is bound",
+    ),
+    option(
+        &["--dry-run"],
+        Takes::Nothing,
+        Meaning::DryRun,
+        "     start nothing, and print what would run where",
+    ),
+    option(
+        &["--topology"],
+        Takes::One,
+        Meaning::Machine,
+        "MACHINE    with --dry-run: another machine, as a file or line of hwloc",
+    ),
+    option(
+        &["--bind-to-none", "-bind-to-none"],
+        Takes::Nothing,
+        Meaning::SeatingAs("bind-to", "none"),
+        "",
+    ),
+    option(
+        &["--bind-to-core", "-bind-to-core"],
+        Takes::Nothing,
+        Meaning::SeatingAs("bind-to", "core"),
+        "",
+    ),
+    option(
+        &["--bind-to-socket", "-bind-to-socket"],
+        Takes::Nothing,
+        Meaning::SeatingAs("bind-to", "package"),
+        "",
+    ),
+    option(&["--bycore", "-bycore"], Takes::Nothing, Meaning::SeatingAs("map-by", "core"), ""),
     option(&["--bynode", "-bynode"], Takes::Nothing, Meaning::InTurn, ""),
     option(&["-genvall", "-envall"], Takes::Nothing, Meaning::AllVariables, ""),
     option(
@@ -166,8 +227,6 @@ pub const OPTIONS: &[RunOption] = &[
             "-allow-run-as-root",
             "--use-hwthread-cpus",
             "-use-hwthread-cpus",
-            "--bind-to-none",
-            "-bind-to-none",
             "-ordered-output",
             "--byslot",
             "-byslot",
@@ -179,30 +238,18 @@ pub const OPTIONS: &[RunOption] = &[
         Meaning::Accepted,
         "",
     ),
-    option(&["--bind-to", "-bind-to"], Takes::One, Meaning::Binding, ""),
     option(
         &[
             "-v",
             "--verbose",
             "-verbose",
-            "--report-bindings",
-            "-report-bindings",
-            "--display-map",
-            "-display-map",
             "--display-allocation",
             "--nooversubscribe",
             "-nooversubscribe",
-            "--bind-to-core",
-            "-bind-to-core",
-            "--bind-to-socket",
-            "-bind-to-socket",
-            "--bycore",
-            "-bycore",
             "--get-stack-traces",
             "--report-state-on-timeout",
             "-genvnone",
             "-envnone",
-            "-print-rank-map",
             "-print-all-exitcodes",
             "-disable-auto-cleanup",
             "-disable-hostname-propagation",
@@ -213,8 +260,6 @@ pub const OPTIONS: &[RunOption] = &[
     ),
     option(
         &[
-            "--rank-by",
-            "-rank-by",
             "--cpu-set",
             "-cpu-set",
             "--cpu-list",

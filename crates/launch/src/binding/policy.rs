@@ -90,12 +90,30 @@ pub struct HostOrder {
 }
 
 impl Policy {
+    /// The policy of so many wishes, each an option without its dashes and its words:
+    /// `map-by numa`, `bind-to core`, `rank-by slot`.
+    ///
+    /// # Errors
+    /// A text for people: what is not understood, and what would be.
+    pub fn from_wishes(wishes: &[String]) -> Result<(Self, HostOrder), String> {
+        let (mut policy, mut hosts) = (Self::default(), HostOrder::default());
+        for wish in wishes {
+            match wish.split_once(' ').unwrap_or((wish, "")) {
+                ("map-by", words) => hosts = policy.map_by(words)?,
+                ("bind-to", words) => policy.bind_to(words)?,
+                ("rank-by", words) => policy.rank_by(words)?,
+                _ => return Err(format!("\"{wish}\" is no wish for the binding of processes")),
+            }
+        }
+        Ok((policy, hosts))
+    }
+
     /// Follows the words of `--map-by`, such as `numa`, `ppr:2:package`, `node,socket,core` or
     /// `slot:PE=4`. Returns what they say of hosts.
     ///
     /// # Errors
     /// A text for people: what is not understood, and what would be.
-    pub fn map_by(&mut self, words: &str) -> Result<HostOrder, String> {
+    fn map_by(&mut self, words: &str) -> Result<HostOrder, String> {
         let words = words.to_lowercase();
         let mut hosts = HostOrder::default();
         let parts: Vec<&str> = words.split(':').collect();
@@ -163,7 +181,7 @@ impl Policy {
     ///
     /// # Errors
     /// A text for people.
-    pub fn bind_to(&mut self, words: &str) -> Result<(), String> {
+    fn bind_to(&mut self, words: &str) -> Result<(), String> {
         let words = words.to_lowercase();
         let mut parts = words.split(':');
         self.bind = match parts.next().unwrap_or_default() {
@@ -194,7 +212,7 @@ impl Policy {
     ///
     /// # Errors
     /// A text for people.
-    pub fn rank_by(&mut self, words: &str) -> Result<(), String> {
+    fn rank_by(&mut self, words: &str) -> Result<(), String> {
         let words = words.to_lowercase();
         let name = words.split(':').next().unwrap_or_default();
         self.rank = match name {

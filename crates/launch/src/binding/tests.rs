@@ -28,17 +28,10 @@ fn machine(packages: usize, nodes: usize, cores: usize, threads: usize) -> Topol
 
 /// The seats of so many processes, by the words of the three options.
 fn seats(topology: &Topology, processes: usize, words: [&str; 3]) -> Result<String, String> {
-    let mut policy = Policy::default();
-    let [map, bind, rank] = words;
-    if !map.is_empty() {
-        policy.map_by(map)?;
-    }
-    if !bind.is_empty() {
-        policy.bind_to(bind)?;
-    }
-    if !rank.is_empty() {
-        policy.rank_by(rank)?;
-    }
+    let wishes = ["map-by", "bind-to", "rank-by"].into_iter().zip(words);
+    let wishes = wishes.filter(|(_, words)| !words.is_empty());
+    let wishes: Vec<String> = wishes.map(|(name, words)| format!("{name} {words}")).collect();
+    let (policy, _) = Policy::from_wishes(&wishes)?;
     let seats = plan(topology, topology.root(), processes, &policy)?;
     let text = |seat: &Seat| seat.as_ref().map_or("all".to_owned(), CpuSet::to_string);
     Ok(seats.iter().map(text).collect::<Vec<_>>().join(" "))

@@ -3,6 +3,7 @@
 //! It takes orders and gives reports; what they mean for the job is the supervisor's to judge.
 
 mod rank;
+mod seating;
 mod variables;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use sys::process::{self, DescriptorLimit, End, Interest};
 use super::{LaunchError, end_descendants, is_no_end, program};
 use crate::protocol::{OUTPUT_BYTES_MAX, Order, Program, Report, Start, Target};
 use rank::{Rank, Stream};
+use seating::Seating;
 use variables::Place;
 pub(super) use variables::stale;
 
@@ -83,7 +85,7 @@ impl Crew {
     /// Does what is asked.
     pub(super) fn obey(&mut self, order: Order, reports: &mut Vec<Report>) {
         match order {
-            Order::Start(start) => match self.start(start) {
+            Order::Start(start) => match self.start(start, reports) {
                 Ok(()) => {
                     let processes = self.ranks.iter().map(|rank| rank.process).collect();
                     reports.push(Report::Started(processes));
@@ -121,18 +123,25 @@ impl Crew {
         }
     }
 
-    fn start(&mut self, mut start: Start) -> Result<(), LaunchError> {
+    fn start(&mut self, mut start: Start, reports: &mut Vec<Report>) -> Result<(), LaunchError> {
         start.programs.iter_mut().try_for_each(prepare)?;
         let local_size = start.ranks.len() as u32;
         make_room(local_size)?;
+        let seating = Seating::of(&start)?;
         for (local_rank, &(rank, program)) in (0..).zip(&start.ranks) {
             let program = &start.programs[program as usize];
             let place = Place { rank, size: start.size, local_rank, local_size, job: &start.job };
             let started = self
                 .input_of(rank)
-                .and_then(|input| Rank::start(&place, program, input, self.descriptors));
+                .and_then(|input| Rank::start(&place, program, input, self.descriptors, &seating));
             let rank = started.map_err(|cause| LaunchError::of_program(&program.path, &cause))?;
             self.positions.insert(rank.process, self.ranks.len());
+            if start.reports_bindings {
+                let line = seating.describe(local_rank as usize);
+                let line = format!("combray: rank {}: {line}\n", rank.number).into_bytes();
+                self.room[Target::Errors as usize] -= line.len() as i64;
+                reports.push(Report::Wrote(rank.number, Target::Errors, line));
+            }
             self.ranks.push(rank);
         }
         Ok(())

@@ -87,12 +87,13 @@ impl Remote {
         let mut command = Command::new(&program);
         command.args(options).arg(host).arg(quoted(own.as_os_str())).arg("agent");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = process::spawn_bound(&mut command, None, descriptors).map_err(|cause| {
-            LaunchError::new(format!(
-                "{host} cannot be reached, as {} cannot be started: {cause}",
-                program.display()
-            ))
-        })?;
+        let mut child =
+            process::spawn_bound(&mut command, None, descriptors, &[]).map_err(|cause| {
+                LaunchError::new(format!(
+                    "{host} cannot be reached, as {} cannot be started: {cause}",
+                    program.display()
+                ))
+            })?;
         let orders = child.stdin.take().map(OwnedFd::from).map(File::from).map(Outlet::new);
         let (reports, errors) = (child.stdout.take(), child.stderr.take());
         for descriptor in

@@ -17,6 +17,8 @@ fn start() -> Start {
         size: 7,
         programs: vec![program, bare],
         ranks: vec![(0, 0), (3, 1)],
+        wishes: vec!["bind-to core".to_owned()],
+        reports_bindings: true,
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use sys::process::{self, DescriptorLimit, Interest};
 
 use super::super::is_no_end;
+use super::seating::Seating;
 use super::variables::{self, Place};
 use crate::protocol::{Program, Report, Target};
 
@@ -44,6 +45,7 @@ impl Rank {
         program: &Program,
         input: Stdio,
         descriptors: DescriptorLimit,
+        seating: &Seating,
     ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let (output, their_output) = io::pipe()?;
@@ -59,10 +61,13 @@ impl Rank {
         }
         command.envs(program.variables.iter().map(|(name, value)| (name, value)));
         command.envs(variables::of_rank(place));
+        let seat = place.local_rank as usize;
+        command.envs(seating.variables(seat, &program.variables));
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
         command.stdin(input);
         command.stdout(OwnedFd::from(their_output)).stderr(OwnedFd::from(their_errors));
-        let child = process::spawn_bound(&mut command, Some(theirs.as_fd()), descriptors)?;
+        let cores = seating.cores(seat);
+        let child = process::spawn_bound(&mut command, Some(theirs.as_fd()), descriptors, &cores)?;
         for descriptor in [output.as_raw_fd(), errors.as_raw_fd(), ours.as_raw_fd()] {
             process::set_nonblocking(descriptor)?;
         }

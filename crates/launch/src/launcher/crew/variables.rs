@@ -8,6 +8,7 @@ const OF_LAUNCHERS: &[&str] = &[
     "COMBRAY_RANK",
     "COMBRAY_SIZE",
     "COMBRAY_LOCAL_",
+    "COMBRAY_CORES",
     "COMBRAY_JOB",
     "PMI_",
     "PMIX_RANK",

@@ -12,7 +12,7 @@ use super::super::remote::Remote;
 use super::super::{Application, LaunchError, Plan};
 use super::host::Host;
 use super::relay::Relay;
-use crate::placement::{self, Placement, Wish};
+use crate::placement::{self, Placement};
 use crate::protocol::{Program, Start};
 
 /// A job that can begin.
@@ -31,15 +31,8 @@ pub(super) struct Prepared {
 /// # Errors
 /// There are not enough slots, a program does not exist, or no way can be tried.
 pub(super) fn prepare(plan: &Plan, mut typed: Option<PipeReader>) -> Result<Prepared, LaunchError> {
-    let wishes = plan.applications.iter().map(|application| Wish {
-        processes: application.processes,
-        hosts: &application.hosts,
-        per_host: application.per_host,
-        oversubscribe: plan.oversubscribe,
-        in_turn: plan.in_turn,
-    });
-    let wishes: Vec<Wish<'_>> = wishes.collect();
-    let placement = placement::place(&wishes, is_this_machine).map_err(LaunchError::new)?;
+    let placement =
+        placement::place(&plan.host_wishes(), is_this_machine).map_err(LaunchError::new)?;
     let applications: Vec<u32> = (0..)
         .zip(&plan.applications)
         .flat_map(|(number, app)| std::iter::repeat_n(number, app.processes as usize))
@@ -98,7 +91,14 @@ fn starts(
         let pairs = (0..).zip(applications.iter().copied());
         let on_host = pairs.zip(&placement.ranks).filter(|(_, host)| **host == number);
         let ranks: Vec<(u32, u32)> = on_host.map(|(pair, _)| pair).collect();
-        starts.push(Start { job: job.clone(), size, programs, ranks });
+        starts.push(Start {
+            job: job.clone(),
+            size,
+            programs,
+            ranks,
+            wishes: plan.wishes.clone(),
+            reports_bindings: plan.reports_bindings,
+        });
     }
     starts.iter_mut().for_each(drop_unused);
     Ok(starts)

@@ -1,0 +1,29 @@
+//! `combray run --dry-run`: what would run where.
+
+use launch::{Plan, binding};
+use topology::{Scope, Topology};
+
+/// The described machine, or this one.
+pub fn machine(described: Option<&str>) -> Result<Topology, String> {
+    let topology = match described {
+        Some(text) => Topology::described(text),
+        None => Topology::this_machine(Scope::Cores),
+    };
+    topology.map_err(|error| error.to_string())
+}
+
+/// Prints the places of all processes of a plan, on this machine or on the described one; returns the
+/// exit code.
+pub fn run(plan: &Plan, described: Option<&str>) -> Result<i32, String> {
+    let topology = machine(described)?;
+    let processes = launch::preview(plan, &topology).map_err(|error| error.to_string())?;
+    for (rank, process) in processes.iter().enumerate() {
+        let seat = binding::describe(&topology, topology.root(), &process.seat);
+        println!("rank {rank} on {}: {seat}", process.host);
+    }
+    let is_elsewhere = processes.iter().any(|process| !launch::is_this_machine(&process.host));
+    if described.is_none() && is_elsewhere {
+        println!("(other hosts are taken to be machines like this one)");
+    }
+    Ok(0)
+}

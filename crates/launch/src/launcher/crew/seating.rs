@@ -1,0 +1,98 @@
+//! The seats of the processes of this machine.
+
+use std::ffi::{OsStr, OsString};
+
+use sys::cores;
+use topology::{Error, Kind, Scope, Topology};
+
+use super::LaunchError;
+use crate::binding::{self, Bind, Policy, Seat};
+use crate::protocol::Start;
+
+/// Where each process runs.
+pub(super) struct Seating {
+    /// The machine, if somebody had to look.
+    topology: Option<Topology>,
+    /// The seats by local rank; none: nothing is bound.
+    seats: Vec<Seat>,
+}
+
+impl Seating {
+    /// Plans the seats of what is to be started.
+    ///
+    /// # Errors
+    /// What was asked for cannot be had on this machine.
+    pub(super) fn of(start: &Start) -> Result<Self, LaunchError> {
+        let free = Self { topology: None, seats: Vec::new() };
+        let (policy, _) = Policy::from_wishes(&start.wishes).map_err(LaunchError::new)?;
+        let processes = start.ranks.len();
+        let is_default = policy == Policy::default();
+        // A process alone and processes that outnumber the cores share all that there is.
+        let is_all = is_default && (processes < 2 || processes > cores::allowed().len());
+        if (is_all || policy.bind == Bind::Nothing) && !start.reports_bindings {
+            return Ok(free);
+        }
+        let topology = match Topology::this_machine(Scope::Cores) {
+            Ok(topology) => topology,
+            // Nobody asked for more than there is without hwloc.
+            Err(Error::Missing { .. }) if is_default => return Ok(free),
+            Err(error) => return Err(LaunchError::new(error.to_string())),
+        };
+        let seats = binding::plan(&topology, topology.root(), processes, &policy);
+        let seats = seats.map_err(LaunchError::new)?;
+        Ok(Self { topology: Some(topology), seats })
+    }
+
+    /// The hardware threads of a process; none: all.
+    pub(super) fn cores(&self, local_rank: usize) -> Vec<usize> {
+        self.seat(local_rank).map_or_else(Vec::new, |threads| threads.iter().collect())
+    }
+
+    /// Where a process runs, for people.
+    pub(super) fn describe(&self, local_rank: usize) -> String {
+        match &self.topology {
+            Some(topology) => {
+                let seat = self.seats.get(local_rank).unwrap_or(&None);
+                binding::describe(topology, topology.root(), seat)
+            }
+            None => format!("not bound, as {} cannot be loaded", topology::LIBRARY),
+        }
+    }
+
+    /// What a bound process learns: how many cores all processes of this machine have together, which
+    /// it cannot see itself; and its cores in OpenMP's form, so that its threads stay there, unless the
+    /// person has chosen places. `own` are the variables that are set for it.
+    pub(super) fn variables(
+        &self,
+        local_rank: usize,
+        own: &[(OsString, OsString)],
+    ) -> Vec<(&'static str, String)> {
+        let (Some(topology), Some(threads)) = (&self.topology, self.seat(local_rank)) else {
+            return Vec::new();
+        };
+        let mut variables = vec![("COMBRAY_CORES", cores::usable().to_string())];
+        let is_set = |name: &&str| {
+            std::env::var_os(name).is_some()
+                || own.iter().any(|(known, _)| known == OsStr::new(name))
+        };
+        if !OF_OPENMP.iter().any(is_set) {
+            let cores = topology.of_kind(Kind::Core);
+            let inside = cores.iter().map(|id| topology[*id].threads.intersection(threads));
+            let inside = inside.filter(|threads| !threads.is_empty());
+            let place = |threads: topology::CpuSet| {
+                let numbers: Vec<String> =
+                    threads.iter().map(|number| number.to_string()).collect();
+                format!("{{{}}}", numbers.join(","))
+            };
+            variables.push((OF_OPENMP[0], inside.map(place).collect::<Vec<_>>().join(",")));
+        }
+        variables
+    }
+
+    fn seat(&self, local_rank: usize) -> Option<&topology::CpuSet> {
+        self.seats.get(local_rank)?.as_ref()
+    }
+}
+
+/// By which a person tells OpenMP where its threads run.
+const OF_OPENMP: [&str; 4] = ["OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];

@@ -1,0 +1,38 @@
+//! What a plan would come to, without starting anything.
+
+use topology::Topology;
+
+use super::local::{host_name, is_this_machine};
+use super::{LaunchError, Plan};
+use crate::binding::{self, Policy, Seat};
+use crate::placement;
+
+/// Where a process would run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// The host.
+    pub host: String,
+    /// The hardware threads.
+    pub seat: Seat,
+}
+
+/// Where each process would run, by rank, if all hosts were machines like this one.
+///
+/// # Errors
+/// There are not enough slots, or the machine has not what the plan asks for.
+pub fn preview(plan: &Plan, topology: &Topology) -> Result<Vec<Preview>, LaunchError> {
+    let placed = placement::place(&plan.host_wishes(), is_this_machine);
+    let placement = placed.map_err(LaunchError::new)?;
+    let (policy, _) = Policy::from_wishes(&plan.wishes).map_err(LaunchError::new)?;
+    let mut previews = vec![None; placement.ranks.len()];
+    for (number, name) in placement.hosts.iter().enumerate() {
+        let on_host = |rank: &usize| placement.ranks[*rank] == number;
+        let ranks: Vec<usize> = (0..placement.ranks.len()).filter(on_host).collect();
+        let seats = binding::plan(topology, topology.root(), ranks.len(), &policy);
+        let host = name.clone().unwrap_or_else(host_name);
+        for (rank, seat) in ranks.into_iter().zip(seats.map_err(LaunchError::new)?) {
+            previews[rank] = Some(Preview { host: host.clone(), seat });
+        }
+    }
+    Ok(previews.into_iter().flatten().collect())
+}

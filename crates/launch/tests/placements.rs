@@ -1,0 +1,98 @@
+//! The plans for the described machines of tests/machines are those that were reviewed.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use launch::binding::{self, Policy};
+use topology::{Kind, Topology};
+
+/// How many processes, and what is wished. None: as many as there are cores.
+const CASES: [(Option<usize>, &[&str]); 12] = [
+    (Some(1), &[]),
+    (Some(2), &[]),
+    (Some(3), &[]),
+    (Some(4), &[]),
+    (None, &[]),
+    (Some(4), &["map-by numa", "bind-to core"]),
+    (Some(4), &["map-by package", "bind-to numa", "rank-by slot"]),
+    (Some(6), &["map-by package,numa,core", "bind-to core"]),
+    (Some(4), &["map-by ppr:1:numa"]),
+    (Some(4), &["map-by l3cache:pe=2"]),
+    (Some(4), &["map-by l2cache", "bind-to hwthread"]),
+    (Some(5), &["map-by ppr:3:package", "bind-to core", "rank-by package"]),
+];
+
+/// No more processes of a plan are shown.
+const SHOWN_MAX: usize = 8;
+
+/// The described machines, each with the path of its reviewed plans.
+fn machines() -> Vec<(PathBuf, Topology)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|extension| extension == "xml"));
+    let read = |path: PathBuf| {
+        let topology = Topology::from_xml(&fs::read_to_string(&path).unwrap()).unwrap();
+        (path.with_extension("placements"), topology)
+    };
+    paths.map(read).collect()
+}
+
+/// All plans for a machine as a text.
+fn plans(topology: &Topology) -> String {
+    let mut text = String::new();
+    for (processes, wishes) in CASES {
+        let processes = processes.unwrap_or(topology.of_kind(Kind::Core).len());
+        let options: Vec<String> = wishes.iter().map(|wish| format!(" --{wish}")).collect();
+        writeln!(text, "-n {processes}{}", options.concat()).unwrap();
+        let wishes: Vec<String> = wishes.iter().map(|wish| (*wish).to_owned()).collect();
+        let (policy, _) = Policy::from_wishes(&wishes).unwrap();
+        match binding::plan(topology, topology.root(), processes, &policy) {
+            Ok(seats) => {
+                for (rank, seat) in seats.iter().enumerate().take(SHOWN_MAX) {
+                    let seat = binding::describe(topology, topology.root(), seat);
+                    writeln!(text, "  {rank}: {seat}").unwrap();
+                }
+                if seats.len() > SHOWN_MAX {
+                    writeln!(text, "  and {} more", seats.len() - SHOWN_MAX).unwrap();
+                }
+            }
+            Err(message) => writeln!(text, "  {message}").unwrap(),
+        }
+    }
+    text
+}
+
+#[test]
+fn plans_are_as_reviewed() {
+    let machines = machines();
+    assert!(machines.len() >= 8);
+    for (reviewed, topology) in machines {
+        let found = plans(&topology);
+        if std::env::var_os("COMBRAY_UPDATE").is_some() {
+            fs::write(&reviewed, &found).unwrap();
+        }
+        let expected = fs::read_to_string(&reviewed).unwrap_or_default();
+        assert!(found == expected, "{}\nhas\n{expected}\nand it is\n{found}", reviewed.display());
+    }
+}
+
+#[test]
+fn no_share_is_less_than_the_part_of_each() {
+    for (path, topology) in machines() {
+        let all = topology.threads().len();
+        for map in ["slot", "package", "numa", "core", "numa,package"] {
+            let (policy, _) = Policy::from_wishes(&[format!("map-by {map}")]).unwrap();
+            for processes in 1..=topology.of_kind(Kind::Core).len() {
+                let seats = binding::plan(&topology, topology.root(), processes, &policy).unwrap();
+                for seat in seats.iter().flatten() {
+                    assert!(
+                        seat.len() * processes >= all && seat.is_subset(topology.threads()),
+                        "{}: {processes} by {map}: {seat}",
+                        path.display()
+                    );
+                }
+            }
+        }
+    }
+}
