@@ -9,6 +9,7 @@ mod place;
 mod prefix;
 mod run;
 mod sample;
+mod topo;
 mod wrapper;
 
 use std::env;
@@ -58,6 +59,9 @@ enum Action {
     Sample(sample::SampleOptions),
     /// Works out which rank shall run where, from the matrix of a recorded run
     Place(place::PlaceOptions),
+    /// Shows this machine or a described one: packages, memory, caches, cores, devices, distances, and
+    /// where the processes of a job are bound
+    Topo(topo::TopoOptions),
     /// Runs a benchmark: combray bench pingpong
     #[command(disable_help_flag = true)]
     Bench {
@@ -86,6 +90,7 @@ fn main() -> ExitCode {
             Action::Agent => launch::serve_as_agent().map_err(|error| error.to_string()),
             Action::Sample(options) => sample::run(&options),
             Action::Place(options) => place::run(&options),
+            Action::Topo(options) => topo::run(&options),
             Action::Bench { words } => bench::run(&words),
         },
     };
