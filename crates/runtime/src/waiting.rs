@@ -3,7 +3,8 @@
 //! A yield costs about 0.2 µs, sleeping and being woken 24 to 43 µs (measured on virtual machines
 //! of two cores). So whoever has a core of its own spins for a while; where processes outnumber
 //! cores it yields from the first, as the message it waits for may be written by who gets the
-//! core; and whoever has waited long sleeps, and burns nothing.
+//! core; where only threads of its own do, it looks a few times in between, as the peer may be at work
+//! on another core; and whoever has waited long sleeps, and burns nothing.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -16,6 +17,10 @@ const SPIN_MAX: Duration = Duration::from_micros(200);
 /// Sleeping begins after waiting this long.
 const AWAKE_MAX: Duration = Duration::from_millis(2);
 
+/// Where threads of one process outnumber its cores, one looks so often before it yields: several times as long
+/// as a change from thread to thread lasts, so that two that are at work on both sides go on together.
+const LOOKS_PER_YIELD: u32 = 256;
+
 /// The clock is read once in this many rounds.
 const ROUNDS_PER_LOOK: u32 = 64;
 
@@ -25,9 +30,21 @@ pub const SLEEP_MAX: Duration = Duration::from_millis(500);
 /// One wait's memory of how long it has lasted.
 #[derive(Debug)]
 pub struct Patience {
+    crowd: Crowd,
     rounds: u32,
     since: Option<Instant>,
     stage: Stage,
+}
+
+/// Who else needs the core of whoever waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crowd {
+    /// There is a core for everybody.
+    Nobody,
+    /// Threads of the same process, which outnumber its cores.
+    Threads,
+    /// Processes, which outnumber the cores.
+    Processes,
 }
 
 /// What to do between two looks.
@@ -42,12 +59,22 @@ pub enum Stage {
 }
 
 impl Patience {
-    /// A wait that begins now, or has just seen something happen; `crowded`: processes or their
-    /// threads outnumber cores.
+    /// A wait that begins now.
     #[inline]
-    pub fn new(crowded: bool) -> Self {
-        let stage = if crowded { Stage::Yield } else { Stage::Spin };
-        Self { rounds: 0, since: None, stage }
+    pub fn new(crowd: Crowd) -> Self {
+        Self { crowd, rounds: 0, since: None, stage: Self::first_stage(crowd) }
+    }
+
+    /// Something happened, though not what was waited for: patience is new.
+    #[inline]
+    pub fn renew(&mut self) {
+        self.since = None;
+        self.stage = Self::first_stage(self.crowd);
+    }
+
+    #[inline]
+    fn first_stage(crowd: Crowd) -> Stage {
+        if crowd == Crowd::Processes { Stage::Yield } else { Stage::Spin }
     }
 
     /// Passes the time of one round, and says whether it is time to sleep, which the caller does.
@@ -58,11 +85,17 @@ impl Patience {
             self.look_at_clock();
         }
         match self.stage {
+            Stage::Spin if self.yields_to_threads() => cores::yield_now(),
             Stage::Spin => hint::spin_loop(),
             Stage::Yield => cores::yield_now(),
             Stage::Sleep => {}
         }
         self.stage
+    }
+
+    #[inline]
+    fn yields_to_threads(&self) -> bool {
+        self.crowd == Crowd::Threads && self.rounds.is_multiple_of(LOOKS_PER_YIELD)
     }
 
     #[cold]
@@ -83,7 +116,7 @@ mod tests {
 
     #[test]
     fn spins_then_yields_then_sleeps() {
-        let mut patience = Patience::new(false);
+        let mut patience = Patience::new(Crowd::Nobody);
         let mut stages = vec![patience.pass()];
         while *stages.last().unwrap() != Stage::Sleep {
             let stage = patience.pass();
@@ -92,6 +125,8 @@ mod tests {
             }
         }
         assert_eq!(stages.first(), Some(&Stage::Spin));
-        assert_eq!(Patience::new(true).pass(), Stage::Yield);
+        patience.renew();
+        assert_eq!(patience.pass(), Stage::Spin);
+        assert_eq!(Patience::new(Crowd::Processes).pass(), Stage::Yield);
     }
 }

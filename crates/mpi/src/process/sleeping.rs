@@ -55,6 +55,11 @@ impl Sleep {
     pub(super) fn new(awaited: Awaited, arrivals: u32) -> Self {
         Self { awaited, arrivals, watched: false }
     }
+
+    /// Whether it was the watch, which makes progress for all.
+    pub(super) fn is_watch(&self) -> bool {
+        self.watched
+    }
 }
 
 impl Process {

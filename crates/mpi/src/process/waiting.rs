@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use engine::{Outcome, RequestId};
-use runtime::waiting::{Patience, SLEEP_MAX, Stage};
+use runtime::waiting::{Crowd, Patience, SLEEP_MAX, Stage};
 
 use super::sleeping::Sleep;
 use super::{Advance, Process, ThreadLevel};
@@ -138,9 +138,10 @@ impl Process {
                 vain_sleeps = self.vain_sleeps.get();
                 self.answer_inquiries();
             }
-            if active {
-                patience = self.patience();
+            if active && (self.lock.present() <= 1 || sleep.is_watch()) {
+                patience.renew();
             } else if self.pass(&mut patience, &mut sleep, done) {
+                // What happened to other threads' messages does not make this one wait shorter.
                 break;
             }
         }
@@ -151,8 +152,11 @@ impl Process {
     #[inline]
     fn patience(&self) -> Patience {
         let started = self.started();
-        // Threads that wait outnumber the cores of the process: others of them need this one's.
-        Patience::new(started.crowded || self.lock.present() > started.cores_each)
+        Patience::new(match (started.crowded, self.lock.present() > started.cores_each) {
+            (true, _) => Crowd::Processes,
+            (false, true) => Crowd::Threads,
+            (false, false) => Crowd::Nobody,
+        })
     }
 
     /// Looks a few times whether something in shared memory is done, without progress of messages.
@@ -168,7 +172,7 @@ impl Process {
         let mut patience = self.patience();
         while !done(self) {
             if self.progress() {
-                patience = self.patience();
+                patience.renew();
                 continue;
             }
             self.lock.share(|| {
