@@ -297,15 +297,18 @@ impl Process {
         let near = started.nodes.iter().all(|node| *node == started.nodes[0]);
         let layout = match near {
             true => Layout::near(group.size()),
-            false => {
-                let node = |gate: GateId| started.nodes.get(gate.0 as usize).copied();
-                let nodes: Vec<u32> =
-                    group.gates().map(|gate| node(gate).unwrap_or(gate.0)).collect();
-                Layout::on_nodes(&nodes)
-            }
+            false => Layout::on_nodes(&self.nodes_of(group)),
         };
         let Guidance { costs, preferences, .. } = started.guidance;
         Situation { layout, cores: started.cores, crowded, costs, preferences }
+    }
+
+    /// The machines of the processes of a group: for each the lowest rank in the job of those on the
+    /// same machine.
+    pub(crate) fn nodes_of(&self, group: &Group) -> Vec<u32> {
+        let nodes = &self.started().nodes;
+        let node = |gate: GateId| nodes.get(gate.0 as usize).copied().unwrap_or(gate.0);
+        group.gates().map(node).collect()
     }
 
     /// Whether all processes of a group are on this machine.

@@ -2,13 +2,14 @@
 //!
 //! A topology is a plain value that answers questions about ranks; all processes of a
 //! communicator hold the same one, except a distributed graph, of which each knows its own part.
-//! Ranks are never reordered.
+//! Ranks are reordered only where a job has several machines and neighbours come together by that.
 
 mod cartesian;
 mod creation;
 pub mod dimensions;
 mod distributed;
 mod graph;
+mod reordering;
 mod surroundings;
 #[cfg(test)]
 mod tests;

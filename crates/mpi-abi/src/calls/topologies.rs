@@ -44,25 +44,26 @@ pub fn cart_create(
     ndims: usize,
     dims: Integers,
     periods: Integers,
-    _reorder: c_int,
+    reorder: c_int,
     comm_cart: Out<Comm>,
 ) -> Outcome<()> {
     let grid = grid(&comm_old, ndims, dims, periods)?;
-    let made = call.library.process.create_cartesian(&comm_old, grid)?;
+    let made = call.library.process.create_cartesian(&comm_old, grid, reorder != 0)?;
     hand_out(call, made, comm_cart)
 }
 
-/// Processes keep their ranks; those beyond the grid have none in it.
+/// The rank that the process would get with `reorder`.
 pub fn cart_map(
-    _call: &Call,
+    call: &Call,
     comm: KnownCommunicator,
     ndims: usize,
     dims: Integers,
     periods: Integers,
     newrank: Out<c_int>,
 ) -> Outcome<()> {
-    let count = grid(&comm, ndims, dims, periods)?.process_count();
-    newrank.set(if comm.rank() < count { comm.rank() as c_int } else { MPI_UNDEFINED });
+    let grid = Topology::Cartesian(grid(&comm, ndims, dims, periods)?);
+    let mapped = call.library.process.mapped_rank(&comm, &grid);
+    newrank.set(mapped.map_or(MPI_UNDEFINED, |rank| rank as c_int));
     Ok(())
 }
 
@@ -169,25 +170,26 @@ pub fn graph_create(
     nnodes: c_int,
     indx: Integers,
     edges: Integers,
-    _reorder: c_int,
+    reorder: c_int,
     comm_graph: Out<Comm>,
 ) -> Outcome<()> {
     let graph = graph(&comm_old, nnodes, indx, edges)?;
-    let made = call.library.process.create_graph(&comm_old, graph)?;
+    let made = call.library.process.create_graph(&comm_old, graph, reorder != 0)?;
     hand_out(call, made, comm_graph)
 }
 
-/// Processes keep their ranks; those beyond the graph have none in it.
+/// The rank that the process would get with `reorder`.
 pub fn graph_map(
-    _call: &Call,
+    call: &Call,
     comm: KnownCommunicator,
     nnodes: c_int,
     indx: Integers,
     edges: Integers,
     newrank: Out<c_int>,
 ) -> Outcome<()> {
-    let count = graph(&comm, nnodes, indx, edges)?.process_count();
-    newrank.set(if comm.rank() < count { comm.rank() as c_int } else { MPI_UNDEFINED });
+    let graph = Topology::Graph(graph(&comm, nnodes, indx, edges)?);
+    let mapped = call.library.process.mapped_rank(&comm, &graph);
+    newrank.set(mapped.map_or(MPI_UNDEFINED, |rank| rank as c_int));
     Ok(())
 }
 
@@ -283,7 +285,7 @@ pub fn dist_graph_create_adjacent(
     destinations: Integers,
     destweights: Integers,
     _info: Option<Rc<Info>>,
-    _reorder: c_int,
+    reorder: c_int,
     comm_dist_graph: Out<Comm>,
 ) -> Outcome<()> {
     let (incoming, outgoing) = (degree(2, indegree)?, degree(5, outdegree)?);
@@ -306,7 +308,7 @@ pub fn dist_graph_create_adjacent(
             .map_err(|error| Failure::of_argument(6, error))?,
         weighted,
     };
-    let made = call.library.process.create_distributed_graph(&comm_old, graph)?;
+    let made = call.library.process.create_distributed_graph(&comm_old, graph, reorder != 0)?;
     hand_out(call, made, comm_dist_graph)
 }
 
@@ -322,14 +324,16 @@ pub fn dist_graph_create(
     destinations: Integers,
     weights: Integers,
     _info: Option<Rc<Info>>,
-    _reorder: c_int,
+    reorder: c_int,
     comm_dist_graph: Out<Comm>,
 ) -> Outcome<()> {
     let process = &call.library.process;
     let weighted = weights.address() != MPI_UNWEIGHTED;
     match given_edges(&comm_old, n, [sources, degrees, destinations], weights) {
         Ok(edges) => {
-            let made = process.create_distributed_graph_of_edges(&comm_old, &edges, weighted)?;
+            let reorder = reorder != 0;
+            let made =
+                process.create_distributed_graph_of_edges(&comm_old, &edges, weighted, reorder)?;
             hand_out(call, made, comm_dist_graph)
         }
         Err(failure) => {

@@ -12,8 +12,8 @@ use crate::collective::{self, alltoallv};
 use crate::communicator::Communicator;
 
 impl Process {
-    /// `MPI_Cart_create` (section 8.5.1): the grid for as many processes as it has, in the order of
-    /// their ranks; none for the others.
+    /// `MPI_Cart_create` (section 8.5.1): the grid for the first processes, as many as it has, in the
+    /// order of their ranks, or in another if they may be reordered; none for the others.
     ///
     /// # Errors
     /// `Comm` for an intercommunicator; what [`Process::create_communicator`] may return; so for
@@ -22,9 +22,10 @@ impl Process {
         &self,
         communicator: &Rc<Communicator>,
         grid: Cartesian,
+        reorder: bool,
     ) -> Result<Option<Rc<Communicator>>> {
         let count = grid.process_count();
-        self.create_of_first(communicator, count, Topology::Cartesian(grid))
+        self.create_of_first(communicator, count, Topology::Cartesian(grid), reorder)
     }
 
     /// `MPI_Cart_sub` (section 8.5.7): the part of the grid around this process in the dimensions
@@ -44,8 +45,8 @@ impl Process {
         Ok(created.inspect(|created| created.set_topology(Topology::Cartesian(part))))
     }
 
-    /// `MPI_Graph_create` (section 8.5.3): the graph for as many processes as it has, in the order
-    /// of their ranks; none for the others.
+    /// `MPI_Graph_create` (section 8.5.3): the graph for the first processes, as many as it has, in the
+    /// order of their ranks, or in another if they may be reordered; none for the others.
     ///
     /// # Errors
     /// As for [`Process::create_cartesian`].
@@ -53,12 +54,14 @@ impl Process {
         &self,
         communicator: &Rc<Communicator>,
         graph: Graph,
+        reorder: bool,
     ) -> Result<Option<Rc<Communicator>>> {
         let count = graph.process_count();
-        self.create_of_first(communicator, count, Topology::Graph(graph))
+        self.create_of_first(communicator, count, Topology::Graph(graph), reorder)
     }
 
-    /// `MPI_Dist_graph_create_adjacent` (section 8.5.4): each process gives its own neighbours.
+    /// `MPI_Dist_graph_create_adjacent` (section 8.5.4): each process gives its own neighbours. If
+    /// processes are reordered, these are the neighbours of whoever gets its rank.
     ///
     /// # Errors
     /// As for [`Process::create_cartesian`].
@@ -66,9 +69,14 @@ impl Process {
         &self,
         communicator: &Rc<Communicator>,
         graph: DistributedGraph,
+        reorder: bool,
     ) -> Result<Option<Rc<Communicator>>> {
-        let count = communicator.size();
-        self.create_of_first(communicator, count, Topology::Distributed(graph))
+        refuse_intercommunicator(communicator)?;
+        let (order, graph) = match reorder {
+            true => self.reordered_distributed(communicator, graph)?,
+            false => ((0..communicator.size()).collect(), graph),
+        };
+        self.create_in_order(communicator, &order, Topology::Distributed(graph))
     }
 
     /// `MPI_Dist_graph_create` (section 8.5.4): each process gives any edges of the graph, and
@@ -82,11 +90,12 @@ impl Process {
         communicator: &Rc<Communicator>,
         edges: &[WeightedEdge],
         weighted: bool,
+        reorder: bool,
     ) -> Result<Option<Rc<Communicator>>> {
         refuse_intercommunicator(communicator)?;
         let (leaving, reaching) = self.exchange_edges(communicator, edges, weighted)?;
         let graph = DistributedGraph::of_edges(leaving, reaching, weighted);
-        self.create_distributed_graph(communicator, graph)
+        self.create_distributed_graph(communicator, graph, reorder)
     }
 
     /// In place of [`Process::create_distributed_graph_of_edges`] on a process whose edges cannot be
@@ -105,9 +114,24 @@ impl Process {
         communicator: &Rc<Communicator>,
         count: u32,
         topology: Topology,
+        reorder: bool,
     ) -> Result<Option<Rc<Communicator>>> {
         refuse_intercommunicator(communicator)?;
-        let ranks: Vec<i32> = (0..count as i32).collect();
+        let order = match reorder {
+            true => self.reordered(communicator, &topology),
+            false => (0..count).collect(),
+        };
+        self.create_in_order(communicator, &order, topology)
+    }
+
+    /// The processes with these ranks, in this order.
+    fn create_in_order(
+        &self,
+        communicator: &Rc<Communicator>,
+        order: &[u32],
+        topology: Topology,
+    ) -> Result<Option<Rc<Communicator>>> {
+        let ranks: Vec<i32> = order.iter().map(|rank| *rank as i32).collect();
         let group = communicator.group().incl(&ranks)?;
         let created = self.create_communicator(communicator, &group)?;
         Ok(created.inspect(|created| created.set_topology(topology)))
@@ -249,7 +273,7 @@ fn packed<'a>(edges: impl Iterator<Item = &'a WeightedEdge>) -> Buffer {
     buffer
 }
 
-fn scratch(bytes: usize) -> Buffer {
+pub(super) fn scratch(bytes: usize) -> Buffer {
     Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
 }
 
