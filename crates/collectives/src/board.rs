@@ -3,7 +3,8 @@
 //!
 //! Whoever contributes writes into its slot once and raises; whoever needs it waits for that flag and
 //! reads. No process waits for more than one turn on a core of each of the others, and no message is
-//! sent (the *flat* algorithms). Of larger reductions each process combines one share and shows the
+//! sent (the *flat* algorithms). Where each has a core, what is long goes in pieces: one is written
+//! while those before are read. Of larger reductions each process combines one share and shows the
 //! result in its turn. What does not fit in a slot does not go over the board.
 //!
 //! The operations that move data name bytes ([`Schedule::counts_bytes`]), those that combine name
@@ -29,6 +30,19 @@ pub struct Room {
     pub slot_bytes: usize,
     /// Whether each member can read and write memory that others expose.
     pub regions: bool,
+    /// What is longer goes in pieces of about so many bytes, where that makes sense.
+    pub piece_bytes: usize,
+}
+
+/// A piece stays in the inner caches of a core while it is combined, and takes some times longer than
+/// its flag.
+const PIECE_BYTES: usize = 16 << 10;
+
+impl Room {
+    /// Slots of so many bytes.
+    pub const fn new(slot_bytes: usize, regions: bool) -> Self {
+        Self { slot_bytes, regions, piece_bytes: PIECE_BYTES }
+    }
 }
 
 /// The slots of a board, by [`Slots`].
@@ -62,14 +76,15 @@ fn fits(member: Member, shown: usize, room: usize) -> bool {
     (2..=SIZE_MAX).contains(&member.size) && shown > 0 && shown <= room
 }
 
-/// Waits for what `peers` show, each `expected` blocks.
+/// Waits for what `peers` show at a stage, each `expected` blocks.
 fn wait_for(
     schedule: &mut Schedule,
     peers: impl IntoIterator<Item = u32>,
+    stage: u16,
     expected: Option<usize>,
 ) {
     for peer in peers {
-        schedule.wait(peer, 1, expected);
+        schedule.wait(peer, stage, expected);
     }
 }
 
@@ -82,4 +97,93 @@ fn show(schedule: &mut Schedule, member: Member, own: Place) {
     schedule.copy(own, slot(member.rank, 0, own.count));
     schedule.end_round();
     schedule.raise(1);
+}
+
+/// An operation goes in so many pieces at most, which bounds its schedule.
+const PIECES_MAX: usize = 16;
+
+/// The parts of a block that are shown one after the other, each under a stage of its own.
+#[derive(Clone, Copy)]
+struct Pieces {
+    count: usize,
+    /// How long the block is, and how long each piece but the last.
+    total: usize,
+    length: usize,
+}
+
+impl Pieces {
+    /// A block that has `total` units, where each member shows `shown_bytes` bytes for all of it.
+    fn new(member: Member, room: Room, total: usize, shown_bytes: usize) -> Self {
+        let wanted = piece_count(member, room, shown_bytes);
+        let length = total.div_ceil(wanted).max(1);
+        Self { count: total.div_ceil(length).max(1), total, length }
+    }
+
+    fn get(self, number: usize) -> Piece {
+        let first = number * self.length;
+        Piece { first, count: self.length.min(self.total - first) }
+    }
+}
+
+/// Some units of a block.
+#[derive(Clone, Copy)]
+struct Piece {
+    first: usize,
+    count: usize,
+}
+
+/// In how many pieces it is best to show so many bytes. On a crowded machine who reads comes when all
+/// has been written anyway.
+pub(crate) fn piece_count(member: Member, room: Room, bytes: usize) -> usize {
+    match member.situation.crowded {
+        true => 1,
+        false => bytes.div_ceil(room.piece_bytes.max(1)).clamp(1, PIECES_MAX),
+    }
+}
+
+/// Pieces are shown one after the other, if this member shows something, and those of the members
+/// `awaited` are taken one later, so that nobody waits for a flag that was raised just now. What is to
+/// be done `meanwhile` comes before the first waiting.
+struct Flow {
+    pieces: Pieces,
+    shows: bool,
+    meanwhile: Option<(Place, Place)>,
+    awaited: Vec<u32>,
+    /// How many units who shows something shows in the end.
+    shown: usize,
+}
+
+impl Flow {
+    /// Adds the rounds, in which `show` shows a piece and `take` takes it from all that are awaited.
+    fn add_to(
+        &self,
+        schedule: &mut Schedule,
+        show: impl Fn(&mut Schedule, Piece),
+        take: impl Fn(&mut Schedule, Piece),
+    ) {
+        let Self { pieces, shows, meanwhile, ref awaited, shown } = *self;
+        let last = pieces.count - 1;
+        if shows && last > 0 {
+            schedule.promise(shown);
+        }
+        for step in 0..=pieces.count {
+            if shows && step <= last {
+                show(schedule, pieces.get(step));
+                schedule.end_round();
+                schedule.raise(step as u16 + 1);
+            }
+            if let Some((from, into)) = meanwhile.filter(|_| step == last.min(1)) {
+                schedule.copy(from, into);
+                schedule.end_round();
+            }
+            if step > 0 && !awaited.is_empty() {
+                let expected = (step > last).then_some(shown);
+                wait_for(schedule, awaited.iter().copied(), step as u16, expected);
+                take(schedule, pieces.get(step - 1));
+            }
+            if !shows || step >= last && step > 0 {
+                schedule.end_round();
+            }
+        }
+    }
 }

@@ -153,6 +153,12 @@ impl<'a> Estimate<'a> {
         self.work(active, bytes, self.situation.costs.copy_ps);
     }
 
+    /// A root copies its own block of `bytes` bytes, when the messages of others have come: nothing of
+    /// it moves from core to core, so that it takes half as long as into a slot.
+    pub fn own_block(&mut self, bytes: usize) {
+        self.work(1, bytes, self.situation.costs.slot_ps / 2);
+    }
+
     /// `active` processes of one machine copy `bytes` bytes each into slots of a board, or out of them.
     pub fn slot(&mut self, active: u64, bytes: usize) {
         self.work(active, bytes, self.situation.costs.slot_ps);
@@ -193,6 +199,23 @@ impl<'a> Estimate<'a> {
             _ => 3,
         };
         self.repeat(times, |one| one.reduce_streaming(active, bytes));
+    }
+
+    /// Two steps of different processes, where one passes what it makes to the other in so many
+    /// pieces.
+    pub fn overlap(
+        &mut self,
+        pieces: u64,
+        first: impl FnOnce(&mut Self),
+        then: impl FnOnce(&mut Self),
+    ) {
+        let before = std::mem::take(&mut self.total);
+        first(self);
+        let one = std::mem::take(&mut self.total);
+        then(self);
+        let other = self.total;
+        self.total = before.saturating_add(one.max(other));
+        self.add(one.min(other) / u128::from(pieces.max(1)));
     }
 
     /// The same, of operands that come from elsewhere anyway.
@@ -250,9 +273,9 @@ impl<'a> Estimate<'a> {
             let receiver = packet + fetched;
             Price { sender: packet, way, receiver, is_answered: true, is_piped: false }
         } else {
-            // It is announced, asked for, and its first piece goes before the others.
-            let end = 2 * packet + all * u128::from(costs.pipe_ps);
-            Price { sender: end, way: 3 * way, receiver: end, is_answered: true, is_piped: true }
+            let end = packet + all * u128::from(costs.pipe_ps);
+            let way = way + nanoseconds(costs.fetch_ns);
+            Price { sender: end, way, receiver: end, is_answered: true, is_piped: true }
         };
         if packets.alone() <= announced.alone() { packets } else { announced }
     }

@@ -51,9 +51,16 @@ pub(crate) fn cost_of(
     match algorithm {
         Algorithm::Tree(Shape::Star) if operation == Operation::Scatter => {
             estimate.down(member, Shape::Star, block_bytes);
+            estimate.own_block(block_bytes);
         }
-        Algorithm::Tree(Shape::Star) => estimate.up(member, Shape::Star, block_bytes, None),
-        Algorithm::Tree(Shape::Binomial) => estimate.growing_tree(member, block_bytes),
+        Algorithm::Tree(Shape::Star) => {
+            estimate.up(member, Shape::Star, block_bytes, None);
+            estimate.own_block(block_bytes);
+        }
+        Algorithm::Tree(Shape::Binomial) => {
+            estimate.growing_tree(member, block_bytes);
+            estimate.own_block(block_bytes);
+        }
         Algorithm::Hierarchical if !hierarchy::is_ordered(member) => return None,
         Algorithm::Hierarchical => {
             let all = block_bytes.saturating_mul(member.situation.layout.largest() as usize);

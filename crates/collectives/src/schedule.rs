@@ -21,10 +21,12 @@ pub struct Schedule {
     ends: Vec<RoundEnd>,
     scratch_blocks: usize,
     slot_blocks: usize,
+    promised_blocks: usize,
     uses_board: bool,
     raises: bool,
     has_messages: bool,
     hands: bool,
+    handed_bytes_max: usize,
     counts_bytes: bool,
     slots: Slots,
 }
@@ -259,6 +261,12 @@ impl Schedule {
         self.hands
     }
 
+    /// How long a block is at most that is handed over in a slot, in bytes.
+    #[inline]
+    pub fn handed_bytes_max(&self) -> usize {
+        self.handed_bytes_max
+    }
+
     /// Whether each block that it names is a byte, whatever else blocks are in its operation.
     #[inline]
     pub fn counts_bytes(&self) -> bool {
@@ -275,9 +283,25 @@ impl Schedule {
         Self { slots, ..self }
     }
 
+    /// In slots of that size; what is handed over goes as a message from so many bytes on.
+    pub(crate) fn for_handing(self, slots: Slots, handed_bytes_max: usize) -> Self {
+        Self { slots, handed_bytes_max, ..self }
+    }
+
     /// A schedule that counts bytes.
     pub(crate) fn of_bytes() -> Self {
         Self { counts_bytes: true, ..Self::default() }
+    }
+
+    /// How many blocks the own slot will have in the end at least, which is told with each flag; not
+    /// more than zero where only what is there is told.
+    #[inline]
+    pub fn promised_blocks(&self) -> usize {
+        self.promised_blocks
+    }
+
+    pub(crate) fn promise(&mut self, blocks: usize) {
+        self.promised_blocks = blocks;
     }
 
     pub(crate) fn expose(&mut self, area: Area, role: Role) {

@@ -1,6 +1,6 @@
 //! What operations on the board cost, and those that copy once.
 
-use crate::board::{Room, Rooms, goes_by_shares};
+use crate::board::{Room, Rooms, goes_by_shares, piece_count};
 use crate::estimate::{Cost, Estimate};
 use crate::fold::Operands;
 use crate::member::Member;
@@ -36,23 +36,41 @@ pub(crate) fn on_board(
     }
     let Movement { put, take, combine, share, .. } = movement;
     let size = u64::from(member.size);
+    // Where they take turns and only the root waits, the others go on meanwhile: all cores work.
+    let goes_on = movement.to_root && member.situation.crowded;
+    let spread = |step: (u64, usize)| match goes_on {
+        true => (size, (step.1 / member.size as usize).saturating_mul(step.0 as usize)),
+        false => step,
+    };
+    let [put, take, combine] = [put, take, combine].map(spread);
     let mut estimate = Estimate::new(member.situation);
     if operation == Operation::Alltoall {
         estimate.copy(size, bytes);
     }
-    estimate.slot(put.0, put.1);
-    estimate.reduce_streaming(combine.0, combine.1);
-    estimate.slot(size, share);
-    estimate.slot(take.0, take.1);
+    // Who shows pieces is another one than who takes them.
+    let is_rooted = movement.put.0 < size || movement.take.0.max(movement.combine.0) < size;
+    let pieces =
+        if is_rooted && share == 0 { piece_count(member, rooms.large, put.1) as u64 } else { 1 };
+    estimate.overlap(
+        pieces,
+        |one| one.slot(put.0, put.1),
+        |one| {
+            one.reduce_streaming(combine.0, combine.1);
+            one.slot(size, share);
+            one.slot(take.0, take.1);
+        },
+    );
     let is_small = movement.room <= rooms.small.slot_bytes;
     if !is_small {
-        let readers = take.0.max(combine.0).max(1);
-        let slots = if put.0 == 1 { 1 } else { size - 1 };
+        let readers = if goes_on { 1 } else { take.0.max(combine.0).max(1) };
+        let slots = if movement.put.0 == 1 { 1 } else { size - 1 };
         estimate.find_slots(readers, slots);
     }
-    estimate.repeat(if share > 0 { 2 } else { 1 }, |one| match movement.to_root && is_small {
-        true => one.flag_to_root(),
-        false => one.flag(),
+    estimate.repeat(if share > 0 { 2 } else { 1 }, |one| {
+        match movement.to_root && is_small || goes_on {
+            true => one.flag_to_root(),
+            false => one.flag(),
+        }
     });
     Some(estimate.cost())
 }

@@ -60,9 +60,9 @@ impl Slots {
     #[inline]
     pub const fn bytes(self) -> usize {
         match self {
-            // A kilobyte, and a table of lengths.
+            // Round numbers, and a table of lengths.
             Self::Small => (1 << 10) + 2 * LINE,
-            Self::Middle => 64 << 10,
+            Self::Middle => (64 << 10) + 2 * LINE,
             Self::Large => 1536 << 10,
         }
     }

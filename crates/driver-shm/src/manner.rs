@@ -28,7 +28,7 @@ fn is_slow(bytes: usize, time: Duration) -> bool {
 const SLOW_WRITES: u32 = 2;
 
 /// Who writes past the caches tries the other way once in so many times.
-const WRITES_BETWEEN_TRIALS: u32 = 64;
+const WRITES_BETWEEN_TRIALS: u32 = 256;
 
 impl Manner {
     /// Whether to write past the caches, unless the next write is timed.

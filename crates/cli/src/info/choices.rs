@@ -81,7 +81,7 @@ fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]
     let member = Member { rank: 0, size, situation };
     // Boards are for communicators of one machine that are not too large.
     let has_board = situation.layout.nodes() == 1 && size <= board::SIZE_MAX;
-    let room = |slots: Slots| Room { slot_bytes: slots.bytes(), regions: true };
+    let room = |slots: Slots| Room::new(slots.bytes(), true);
     let [small, middle, large] = [Slots::Small, Slots::Middle, Slots::Large].map(room);
     let rooms = Rooms { small, middle, large };
     let rooms = has_board.then_some(rooms);

@@ -1,7 +1,7 @@
 //! The operations on the board that combine elements. All of them combine in the order of ranks, and
 //! each element in one association, wherever it is combined: first with its upper neighbours.
 
-use super::{Room, fits, show, slot, wait_for};
+use super::{Flow, Piece, Pieces, Room, fits, show, slot, wait_for};
 use crate::fold::Operands;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Operand, Place, Schedule};
@@ -18,12 +18,18 @@ const SOME: u32 = 8;
 /// Of any number, if they are short.
 const SHORT_BYTES_MAX: usize = 1 << 10;
 
+/// The same of two processes: they show each other as much as if each combined all, and wait once
+/// more; but what the caches do not hold they read less often.
+const PAIR_SHARED_BYTES_MIN: usize = 256 << 10;
+
 /// Whether it is better that each process combines one share of the operands than that those who
 /// need the result combine all. A root that is the only one to need it combines while the others do
-/// something else, which is as good where they do it on the same cores.
+/// something else, which is as good where they do it on the same cores, or where there is one other.
 pub(crate) fn goes_by_shares(member: Member, operands: Operands, has_root: bool) -> bool {
-    let is_shared = !has_root || member.size > 2 && !member.situation.crowded;
-    is_shared && operands.bytes() >= SHARED_BYTES_MIN && operands.count >= member.size as usize
+    let is_pair = member.size == 2;
+    let least = if is_pair { PAIR_SHARED_BYTES_MIN } else { SHARED_BYTES_MIN };
+    let is_shared = !has_root || !is_pair && !member.situation.crowded;
+    is_shared && operands.bytes() >= least && operands.count >= member.size as usize
 }
 
 /// `MPI_Reduce` (section 6.9.1): all show their operands to the root, or to all.
@@ -42,20 +48,30 @@ pub fn reduce(
     if !fits(member, operands.bytes(), room.slot_bytes) {
         return None;
     }
+    let is_root = member.rank == root;
+    let last = member.size - 1;
+    // In place the result comes to where the own operand lies, which only the last one may leave there.
+    let keeps = is_root && input == Input::InPlace && root != last;
     let mut schedule = Schedule::default();
-    if member.rank != root {
-        show(&mut schedule, member, Area::Send.blocks(0, count));
-        schedule.end_round();
-        return Some(schedule);
-    }
-    if input == Input::InPlace {
-        // The result comes to where they lie.
+    if keeps {
         schedule.copy(Area::Receive.blocks(0, count), slot(root, 0, count));
         schedule.end_round();
     }
-    wait_for(&mut schedule, member.others(), Some(count));
-    fold(&mut schedule, member, input, 0..member.size, (0, count), Area::Receive.blocks(0, count));
-    schedule.end_round();
+    let flow = Flow {
+        pieces: Pieces::new(member, room, count, operands.bytes()),
+        shows: !is_root,
+        meanwhile: None,
+        awaited: member.others().filter(|_| is_root).collect(),
+        shown: count,
+    };
+    let show = |schedule: &mut Schedule, Piece { first, count }| {
+        schedule.copy(Area::Send.blocks(first, count), slot(member.rank, first, count));
+    };
+    let take = |schedule: &mut Schedule, Piece { first, count }| {
+        let result = Area::Receive.blocks(first, count);
+        fold(schedule, member, input, 0..member.size, (first, count), result);
+    };
+    flow.add_to(&mut schedule, show, take);
     Some(schedule)
 }
 
@@ -64,8 +80,7 @@ pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -
     if goes_by_shares(member, operands, false) {
         return by_shares(member, room, operands, input, None);
     }
-    let part = (0, operands.count);
-    show_and_fold(member, room, operands, input, member.others(), 0..member.size, part)
+    show_and_fold(member, room, operands, input, (true, member.others()), 0..member.size)
 }
 
 /// `MPI_Scan` (section 6.11.1). Nobody waits for those above.
@@ -73,8 +88,8 @@ pub fn scan(member: Member, room: Room, operands: Operands, input: Input) -> Opt
     if !can_be_scanned(member, operands) {
         return None;
     }
-    let part = (0, operands.count);
-    show_and_fold(member, room, operands, input, 0..member.rank, 0..member.rank + 1, part)
+    let flags = (member.rank + 1 < member.size, 0..member.rank);
+    show_and_fold(member, room, operands, input, flags, 0..member.rank + 1)
 }
 
 /// `MPI_Exscan` (section 6.11.2). The receive buffer of rank 0 is not touched.
@@ -82,8 +97,8 @@ pub fn exscan(member: Member, room: Room, operands: Operands, input: Input) -> O
     if !can_be_scanned(member, operands) {
         return None;
     }
-    let part = (0, operands.count);
-    show_and_fold(member, room, operands, input, 0..member.rank, 0..member.rank, part)
+    let flags = (member.rank + 1 < member.size, 0..member.rank);
+    show_and_fold(member, room, operands, input, flags, 0..member.rank)
 }
 
 /// `MPI_Reduce_scatter_block` (section 6.10.1): `operands.count` elements for each process.
@@ -93,9 +108,48 @@ pub fn reduce_scatter_block(
     operands: Operands,
     input: Input,
 ) -> Option<Schedule> {
-    let part = (member.rank as usize * operands.count, operands.count);
-    let all = Operands { count: member.size as usize * operands.count, ..operands };
-    show_and_fold(member, room, all, input, member.others(), 0..member.size, part)
+    let Operands { count: length, element_bytes, .. } = operands;
+    let all = length * member.size as usize;
+    if !fits(member, all * element_bytes, room.slot_bytes) {
+        return None;
+    }
+    let flow = Flow {
+        pieces: Pieces::new(member, room, length, (all - length) * element_bytes),
+        shows: true,
+        meanwhile: None,
+        awaited: member.others().collect(),
+        shown: all,
+    };
+    let own = member.rank as usize * length;
+    let show = |schedule: &mut Schedule, piece| show_shares(schedule, member, input, length, piece);
+    let take = |schedule: &mut Schedule, Piece { first, count }| {
+        let result = Area::Receive.blocks(first, count);
+        fold(schedule, member, input, 0..member.size, (own + first, count), result);
+    };
+    let mut schedule = Schedule::default();
+    flow.add_to(&mut schedule, show, take);
+    Some(schedule)
+}
+
+/// Shows a piece of the share of each other member, and in place also of the own one, over which the
+/// result is written. All shares have `length` elements.
+fn show_shares(schedule: &mut Schedule, member: Member, input: Input, length: usize, piece: Piece) {
+    let Piece { first, count } = piece;
+    let (rank, size) = (member.rank as usize, member.size as usize);
+    let mut show = |first: usize, count: usize| {
+        if count > 0 {
+            schedule.copy(input.area().blocks(first, count), slot(member.rank, first, count));
+        }
+    };
+    if count < length {
+        let shown = (0..size).filter(|share| *share != rank || input == Input::InPlace);
+        shown.for_each(|share| show(share * length + first, count));
+    } else if input == Input::InPlace {
+        show(0, size * length);
+    } else {
+        show(0, rank * length);
+        show((rank + 1) * length, (size - rank - 1) * length);
+    }
 }
 
 /// `MPI_Reduce_scatter` (section 6.10.2): `counts[i]` elements for rank `i`. The count in
@@ -108,9 +162,18 @@ pub fn reduce_scatter(
     input: Input,
 ) -> Option<Schedule> {
     let rank = member.rank as usize;
-    let part = (counts[..rank].iter().sum(), counts[rank]);
-    let all = Operands { count: counts.iter().sum(), ..operands };
-    show_and_fold(member, room, all, input, member.others(), 0..member.size, part)
+    let (first, count) = (counts[..rank].iter().sum(), counts[rank]);
+    let all = counts.iter().sum();
+    if !fits(member, all * operands.element_bytes, room.slot_bytes) {
+        return None;
+    }
+    let mut schedule = Schedule::default();
+    show(&mut schedule, member, input.area().blocks(0, all));
+    wait_for(&mut schedule, member.others(), 1, Some(all));
+    let result = Area::Receive.blocks(0, count);
+    fold(&mut schedule, member, input, 0..member.size, (first, count), result);
+    schedule.end_round();
+    Some(schedule)
 }
 
 /// Whether it takes no longer than by messages that the last process combines all operands.
@@ -122,26 +185,41 @@ fn can_be_scanned(member: Member, operands: Operands) -> bool {
     }
 }
 
-/// All show all their operands, and fold a part of those of `ranks` when those of `awaited` are
-/// there.
+/// This member shows all its operands, if others wait for them, and folds those of `ranks` when those
+/// of `awaited` are there.
 fn show_and_fold(
     member: Member,
     room: Room,
     operands: Operands,
     input: Input,
-    awaited: impl Iterator<Item = u32>,
+    (shows, awaited): (bool, impl Iterator<Item = u32>),
     ranks: std::ops::Range<u32>,
-    part: (usize, usize),
 ) -> Option<Schedule> {
-    let count = operands.count;
+    let Operands { count: all, .. } = operands;
     if !fits(member, operands.bytes(), room.slot_bytes) {
         return None;
     }
+    let awaited: Vec<u32> = awaited.collect();
+    let result = Area::Receive.blocks(0, all);
+    // Who waits for nobody has at most the own operand.
+    let is_alone = awaited.is_empty() && !ranks.is_empty() && input == Input::SendBuffer;
+    let meanwhile = is_alone.then_some((Area::Send.blocks(0, all), result));
+    let flow = Flow {
+        pieces: Pieces::new(member, room, all, operands.bytes()),
+        shows,
+        meanwhile,
+        awaited,
+        shown: all,
+    };
+    let show = |schedule: &mut Schedule, Piece { first, count }| {
+        schedule.copy(input.area().blocks(first, count), slot(member.rank, first, count));
+    };
+    let take = |schedule: &mut Schedule, Piece { first, count }| {
+        let result = Area::Receive.blocks(first, count);
+        fold(schedule, member, input, ranks.clone(), (first, count), result);
+    };
     let mut schedule = Schedule::default();
-    show(&mut schedule, member, input.area().blocks(0, count));
-    wait_for(&mut schedule, awaited, Some(count));
-    fold(&mut schedule, member, input, ranks, part, Area::Receive.blocks(0, part.1));
-    schedule.end_round();
+    flow.add_to(&mut schedule, show, take);
     Some(schedule)
 }
 
@@ -175,7 +253,7 @@ fn by_shares(
     }
     schedule.end_round();
     schedule.raise(1);
-    wait_for(&mut schedule, member.others(), None);
+    wait_for(&mut schedule, member.others(), 1, None);
     let reduced = if takes { mine } else { Area::Scratch.blocks(0, mine.count) };
     fold(&mut schedule, member, input, 0..member.size, (mine.first, mine.count), reduced);
     if root != Some(member.rank) {
@@ -205,14 +283,18 @@ fn fold(
     result: Place,
 ) {
     let operand = |rank: u32| -> Place {
-        // In place the own operands are written over.
-        match rank == member.rank && input == Input::SendBuffer {
-            true => Area::Send.blocks(first, count),
-            false => slot(rank, first, count),
+        let is_last = rank + 1 == ranks.end;
+        match (rank == member.rank, input) {
+            (true, Input::SendBuffer) => Area::Send.blocks(first, count),
+            (true, Input::InPlace) if is_last && result == Area::Receive.blocks(first, count) => {
+                result
+            }
+            // In place the own operands are written over.
+            _ => slot(rank, first, count),
         }
     };
-    let mut operands = ranks.rev().map(operand).filter(|_| count > 0);
-    if let Some(last) = operands.next() {
+    let mut operands = ranks.clone().rev().map(operand).filter(|_| count > 0);
+    if let Some(last) = operands.next().filter(|last| *last != result) {
         schedule.copy(last, result);
     }
     for operand in operands {

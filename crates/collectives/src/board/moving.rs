@@ -1,8 +1,19 @@
 //! The operations on the board that combine nothing.
 
-use super::{Room, fits, show, slot, wait_for};
+use super::{Flow, Piece, Pieces, Room, fits, show, slot, wait_for};
 use crate::member::{Input, Member};
-use crate::schedule::{Area, Place, Schedule, Slots};
+use crate::schedule::{Area, Schedule, Slots};
+
+/// Longer blocks come faster as messages than if they are handed over, since a slot moves each line
+/// from core to core twice.
+const HANDED_BYTES_MAX: usize = 4 << 10;
+
+/// The same where processes share cores: nobody then waits for messages, which would be more turns.
+const HANDED_IN_TURNS_MAX: usize = 128 << 10;
+
+fn handed_bytes_max(member: Member) -> usize {
+    if member.situation.crowded { HANDED_IN_TURNS_MAX } else { HANDED_BYTES_MAX }
+}
 
 /// `MPI_Barrier` (section 6.3): all raise, and all wait for all.
 pub fn barrier(member: Member) -> Option<Schedule> {
@@ -11,7 +22,7 @@ pub fn barrier(member: Member) -> Option<Schedule> {
     }
     let mut schedule = Schedule::default();
     schedule.raise(1);
-    wait_for(&mut schedule, member.others(), Some(0));
+    wait_for(&mut schedule, member.others(), 1, Some(0));
     schedule.end_round();
     Some(schedule)
 }
@@ -21,15 +32,20 @@ pub fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Sche
     if !fits(member, bytes, room.slot_bytes) {
         return None;
     }
+    let whole = |piece: Piece| Area::Receive.blocks(piece.first, piece.count);
+    let shown = |piece: Piece| slot(root, piece.first, piece.count);
+    let is_root = member.rank == root;
+    let flow = Flow {
+        pieces: Pieces::new(member, room, bytes, bytes),
+        shows: is_root,
+        meanwhile: None,
+        awaited: if is_root { Vec::new() } else { vec![root] },
+        shown: bytes,
+    };
+    let show = |schedule: &mut Schedule, piece: Piece| schedule.copy(whole(piece), shown(piece));
+    let take = |schedule: &mut Schedule, piece: Piece| schedule.copy(shown(piece), whole(piece));
     let mut schedule = Schedule::of_bytes();
-    let whole = Area::Receive.blocks(0, bytes);
-    if member.rank == root {
-        show(&mut schedule, member, whole);
-    } else {
-        schedule.wait(root, 1, Some(bytes));
-        schedule.copy(slot(root, 0, bytes), whole);
-    }
-    schedule.end_round();
+    flow.add_to(&mut schedule, show, take);
     Some(schedule)
 }
 
@@ -44,21 +60,29 @@ pub fn gather(
     if !fits(member, block_bytes, room.slot_bytes) {
         return None;
     }
+    let own = |piece: Piece| Area::Send.blocks(piece.first, piece.count);
+    let block = |rank: u32, Piece { first, count }| {
+        Area::Receive.blocks(rank as usize * block_bytes + first, count)
+    };
+    let is_root = member.rank == root;
+    let all = Piece { first: 0, count: block_bytes };
+    let flow = Flow {
+        pieces: Pieces::new(member, room, block_bytes, block_bytes),
+        shows: !is_root,
+        meanwhile: (is_root && input == Input::SendBuffer).then(|| (own(all), block(root, all))),
+        awaited: member.others().filter(|_| is_root).collect(),
+        shown: block_bytes,
+    };
+    let show = |schedule: &mut Schedule, piece: Piece| {
+        schedule.copy(own(piece), slot(member.rank, piece.first, piece.count));
+    };
+    let take = |schedule: &mut Schedule, piece: Piece| {
+        for peer in member.others() {
+            schedule.copy(slot(peer, piece.first, piece.count), block(peer, piece));
+        }
+    };
     let mut schedule = Schedule::of_bytes();
-    let own = Area::Send.blocks(0, block_bytes);
-    if member.rank != root {
-        show(&mut schedule, member, own);
-        schedule.end_round();
-        return Some(schedule);
-    }
-    let block = |rank: u32| Area::Receive.blocks(rank as usize * block_bytes, block_bytes);
-    if input == Input::SendBuffer {
-        schedule.copy(own, block(root));
-        schedule.end_round();
-    }
-    take_from_others(&mut schedule, member, Some(block_bytes), |schedule, peer| {
-        schedule.copy(slot(peer, 0, block_bytes), block(peer));
-    });
+    flow.add_to(&mut schedule, show, take);
     Some(schedule)
 }
 
@@ -67,6 +91,8 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
     if !fits(member, 1, 1) {
         return None;
     }
+    // Where long blocks are handed over, many of them are underway.
+    let slots = if member.situation.crowded { Slots::Middle } else { Slots::Small };
     let mut schedule = Schedule::default();
     let own = Area::Send.block(0);
     if member.rank != root {
@@ -74,16 +100,16 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         schedule.end_round();
         schedule.raise(1);
         schedule.end_round();
-        return Some(schedule.for_slots(Slots::Small));
+        return Some(schedule.for_handing(slots, handed_bytes_max(member)));
     }
     if input == Input::SendBuffer {
         schedule.copy(own, Area::Receive.block(root as usize));
         schedule.end_round();
     }
-    take_from_others(&mut schedule, member, None, |schedule, peer| {
+    take_from_others(&mut schedule, member, |schedule, peer| {
         schedule.take(peer, Area::Receive.block(peer as usize));
     });
-    Some(schedule.for_slots(Slots::Small))
+    Some(schedule.for_handing(slots, handed_bytes_max(member)))
 }
 
 /// `MPI_Scatter` (section 6.6): the root shows the blocks of all others.
@@ -98,24 +124,45 @@ pub fn scatter(
     if !fits(member, shown, room.slot_bytes) {
         return None;
     }
+    let into = |piece: Piece| Area::Receive.blocks(piece.first, piece.count);
+    let is_root = member.rank == root;
+    let all = Piece { first: 0, count: block_bytes };
+    let own = Area::Send.blocks(root as usize * block_bytes, block_bytes);
+    let flow = Flow {
+        pieces: Pieces::new(member, room, block_bytes, shown),
+        shows: is_root,
+        meanwhile: (is_root && input == Input::SendBuffer).then(|| (own, into(all))),
+        awaited: if is_root { Vec::new() } else { vec![root] },
+        shown,
+    };
+    let place = place_in(root, member.rank) * block_bytes;
+    let show = |schedule: &mut Schedule, piece: Piece| {
+        show_to_others(schedule, member, Area::Send, block_bytes, piece);
+    };
+    let take = |schedule: &mut Schedule, piece: Piece| {
+        schedule.copy(slot(root, place + piece.first, piece.count), into(piece));
+    };
     let mut schedule = Schedule::of_bytes();
-    let into = Area::Receive.blocks(0, block_bytes);
-    if member.rank != root {
-        schedule.wait(root, 1, Some(shown));
-        schedule.copy(slot(root, place_in(root, member.rank) * block_bytes, block_bytes), into);
-        schedule.end_round();
-        return Some(schedule);
-    }
-    show_to_others(&mut schedule, member, Area::Send, block_bytes);
-    if input == Input::SendBuffer {
-        schedule.copy(Area::Send.blocks(root as usize * block_bytes, block_bytes), into);
-    }
-    schedule.end_round();
+    flow.add_to(&mut schedule, show, take);
     Some(schedule)
 }
 
-/// Shows the blocks of all others, one after the other, and begins the round after.
-fn show_to_others(schedule: &mut Schedule, member: Member, from: Area, block_bytes: usize) {
+/// Shows a piece of the blocks of all others, which lie one after the other in the slot.
+fn show_to_others(
+    schedule: &mut Schedule,
+    member: Member,
+    from: Area,
+    block_bytes: usize,
+    piece: Piece,
+) {
+    if piece.count < block_bytes {
+        for peer in member.others() {
+            let at = place_in(member.rank, peer) * block_bytes + piece.first;
+            let from = from.blocks(peer as usize * block_bytes + piece.first, piece.count);
+            schedule.copy(from, slot(member.rank, at, piece.count));
+        }
+        return;
+    }
     let (rank, size) = (member.rank as usize, member.size as usize);
     for (first, behind) in [(0, rank), (rank + 1, size)] {
         let from = from.blocks(first * block_bytes, (behind - first) * block_bytes);
@@ -124,8 +171,6 @@ fn show_to_others(schedule: &mut Schedule, member: Member, from: Area, block_byt
             schedule.copy(from, slot(member.rank, at, from.count));
         }
     }
-    schedule.end_round();
-    schedule.raise(1);
 }
 
 /// How many blocks lie before that of `rank` in the slot of `owner`, who shows all but its own.
@@ -138,9 +183,32 @@ pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -
     if !fits(member, block_bytes, room.slot_bytes) {
         return None;
     }
-    let block = |rank: u32| Area::Receive.blocks(rank as usize * block_bytes, block_bytes);
-    let (sent, expected) = (Area::Send.blocks(0, block_bytes), Some(block_bytes));
-    Some(show_to_all(Schedule::of_bytes(), member, input, sent, block, expected))
+    let block = |rank: u32, Piece { first, count }| {
+        Area::Receive.blocks(rank as usize * block_bytes + first, count)
+    };
+    let own = |piece: Piece| match input {
+        Input::SendBuffer => Area::Send.blocks(piece.first, piece.count),
+        Input::InPlace => block(member.rank, piece),
+    };
+    let all = Piece { first: 0, count: block_bytes };
+    let flow = Flow {
+        pieces: Pieces::new(member, room, block_bytes, block_bytes),
+        shows: true,
+        meanwhile: (input == Input::SendBuffer).then(|| (own(all), block(member.rank, all))),
+        awaited: member.others().collect(),
+        shown: block_bytes,
+    };
+    let show = |schedule: &mut Schedule, piece: Piece| {
+        schedule.copy(own(piece), slot(member.rank, piece.first, piece.count));
+    };
+    let take = |schedule: &mut Schedule, piece: Piece| {
+        for peer in member.others() {
+            schedule.copy(slot(peer, piece.first, piece.count), block(peer, piece));
+        }
+    };
+    let mut schedule = Schedule::of_bytes();
+    flow.add_to(&mut schedule, show, take);
+    Some(schedule)
 }
 
 /// `MPI_Allgatherv` (section 6.7), where the blocks have `total_bytes` bytes together.
@@ -154,43 +222,26 @@ pub fn allgatherv(
         return None;
     }
     let block = |rank: u32| Area::Receive.block(rank as usize);
-    Some(show_to_all(Schedule::default(), member, input, Area::Send.block(0), block, None))
-}
-
-/// All show their block, which lies at `sent` unless it is in place, and take those of all others to
-/// where `block` says.
-fn show_to_all(
-    mut schedule: Schedule,
-    member: Member,
-    input: Input,
-    sent: Place,
-    block: impl Fn(u32) -> Place,
-    expected: Option<usize>,
-) -> Schedule {
     let own = match input {
-        Input::SendBuffer => sent,
+        Input::SendBuffer => Area::Send.block(0),
         Input::InPlace => block(member.rank),
     };
+    let mut schedule = Schedule::default();
     show(&mut schedule, member, own);
     if input == Input::SendBuffer {
         schedule.copy(own, block(member.rank));
         schedule.end_round();
     }
-    take_from_others(&mut schedule, member, expected, |schedule, peer| {
-        schedule.copy(slot(peer, 0, sent.count), block(peer));
+    take_from_others(&mut schedule, member, |schedule, peer| {
+        schedule.copy(slot(peer, 0, 1), block(peer));
     });
-    schedule
+    Some(schedule)
 }
 
-/// Waits until all others have shown `expected` blocks, if that is known, and takes what is for this
-/// member out of the slot of each.
-fn take_from_others(
-    schedule: &mut Schedule,
-    member: Member,
-    expected: Option<usize>,
-    take: impl Fn(&mut Schedule, u32),
-) {
-    wait_for(schedule, member.others(), expected);
+/// Waits until all others have shown something, and takes what is for this member out of the slot of
+/// each.
+fn take_from_others(schedule: &mut Schedule, member: Member, take: impl Fn(&mut Schedule, u32)) {
+    wait_for(schedule, member.others(), 1, None);
     for peer in member.others() {
         take(schedule, peer);
     }
@@ -203,17 +254,29 @@ pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) ->
     if !fits(member, shown, room.slot_bytes) {
         return None;
     }
+    let block = |area: Area, rank: u32, Piece { first, count }| {
+        area.blocks(rank as usize * block_bytes + first, count)
+    };
+    let all = Piece { first: 0, count: block_bytes };
+    let [own, into] = [Area::Send, Area::Receive].map(|area| block(area, member.rank, all));
+    let flow = Flow {
+        pieces: Pieces::new(member, room, block_bytes, shown),
+        shows: true,
+        meanwhile: (input == Input::SendBuffer).then_some((own, into)),
+        awaited: member.others().collect(),
+        shown,
+    };
+    let show = |schedule: &mut Schedule, piece: Piece| {
+        show_to_others(schedule, member, input.area(), block_bytes, piece);
+    };
+    let take = |schedule: &mut Schedule, piece: Piece| {
+        for peer in member.others() {
+            let from = place_in(peer, member.rank) * block_bytes + piece.first;
+            schedule.copy(slot(peer, from, piece.count), block(Area::Receive, peer, piece));
+        }
+    };
     let mut schedule = Schedule::of_bytes();
-    show_to_others(&mut schedule, member, input.area(), block_bytes);
-    let block = |area: Area, rank: u32| area.blocks(rank as usize * block_bytes, block_bytes);
-    if input == Input::SendBuffer {
-        schedule.copy(block(Area::Send, member.rank), block(Area::Receive, member.rank));
-        schedule.end_round();
-    }
-    take_from_others(&mut schedule, member, Some(shown), |schedule, peer| {
-        let from = place_in(peer, member.rank) * block_bytes;
-        schedule.copy(slot(peer, from, block_bytes), block(Area::Receive, peer));
-    });
+    flow.add_to(&mut schedule, show, take);
     Some(schedule)
 }
 
@@ -228,14 +291,14 @@ pub fn scatterv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         schedule.wait(root, 1, None);
         schedule.take(root, into);
         schedule.end_round();
-        return Some(schedule.for_slots(Slots::Middle));
+        return Some(schedule.for_handing(Slots::Middle, HANDED_BYTES_MAX));
     }
     hand_to_others(&mut schedule, member);
     if input == Input::SendBuffer {
         schedule.copy(Area::Send.block(root as usize), into);
     }
     schedule.end_round();
-    Some(schedule.for_slots(Slots::Middle))
+    Some(schedule.for_handing(Slots::Middle, HANDED_BYTES_MAX))
 }
 
 /// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), not in place: each hands all others their
@@ -249,13 +312,11 @@ pub fn alltoallv(member: Member, input: Input) -> Option<Schedule> {
     let own = member.rank as usize;
     schedule.copy(Area::Send.block(own), Area::Receive.block(own));
     schedule.end_round();
-    take_from_others(&mut schedule, member, None, |schedule, peer| {
+    take_from_others(&mut schedule, member, |schedule, peer| {
         schedule.take(peer, Area::Receive.block(peer as usize));
     });
-    // Where they take turns on cores, longer blocks are handed over as well: nobody then waits for
-    // messages, which would be more turns.
     let slots = if member.situation.crowded { Slots::Large } else { Slots::Middle };
-    Some(schedule.for_slots(slots))
+    Some(schedule.for_handing(slots, handed_bytes_max(member)))
 }
 
 /// Hands a block to each of the others, and begins the round after.

@@ -8,9 +8,12 @@ use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 const SIZE_MAX: u32 = 17;
 const SEEDS: [u64; 2] = [0, 0x1234_5678_9abc_def1];
 const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
-/// Slots in which much fits, and such in which little does.
-const ROOMS: [Room; 2] =
-    [Room { slot_bytes: 32 << 10, regions: true }, Room { slot_bytes: 1360, regions: true }];
+/// Slots in which much fits, such in which little does, and much in short pieces.
+const ROOMS: [Room; 3] = [
+    Room::new(32 << 10, true),
+    Room::new(1360, true),
+    Room { piece_bytes: 100, ..Room::new(32 << 10, true) },
+];
 
 /// What the ranks of `ranks` make together of element `number`.
 fn folded(ranks: std::ops::Range<u32>, number: usize) -> Block {

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use crate::simulator::{situation, situation_on};
 
 const ROOM: Option<Rooms> = Some(Rooms {
-    small: Room { slot_bytes: 1 << 10, regions: true },
-    middle: Room { slot_bytes: 64 << 10, regions: true },
-    large: Room { slot_bytes: 1536 << 10, regions: true },
+    small: Room::new(1 << 10, true),
+    middle: Room::new(64 << 10, true),
+    large: Room::new(1536 << 10, true),
 });
 
 /// Where all that a prediction depends on is as large as it can be.

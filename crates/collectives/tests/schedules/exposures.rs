@@ -10,7 +10,7 @@ use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 const SIZE_MAX: u32 = 7;
 const SEEDS: [u64; 4] = [0, 1, 77, 0x1234_5678_9abc_def1];
 const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
-const ROOM: Room = Room { slot_bytes: 1024, regions: true };
+const ROOM: Room = Room::new(1024, true);
 
 /// Runs an operation in several orders of moves; no message may be sent.
 fn run(

@@ -65,7 +65,7 @@ impl BoardPlace {
 
     /// What algorithms must know of it.
     pub(crate) fn rooms(&self) -> Option<Rooms> {
-        let room = |slots: Slots| Room { slot_bytes: slots.bytes(), regions: self.regions.get() };
+        let room = |slots: Slots| Room::new(slots.bytes(), self.regions.get());
         let [small, middle, large] = [Slots::Small, Slots::Middle, Slots::Large].map(room);
         self.is_usable().then_some(Rooms { small, middle, large })
     }

@@ -286,7 +286,7 @@ impl<P: Copy> Execution<P> {
         for transfer in &round.transfers[self.seen..] {
             match transfer {
                 Transfer::Raise { stage } => {
-                    board.raise(turn, *stage, self.written);
+                    board.raise(turn, *stage, self.written.max(self.promised()));
                     if !self.unsent.is_empty() {
                         self.send_late(channel);
                     }
@@ -304,6 +304,15 @@ impl<P: Copy> Execution<P> {
             self.seen += 1;
         }
         true
+    }
+
+    /// How many bytes the own slot will have at least.
+    #[inline]
+    fn promised(&self) -> usize {
+        match self.task.schedule.promised_blocks() {
+            0 => 0,
+            blocks => blocks * self.task.memories.block_bytes().unwrap_or(0),
+        }
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 //! stranger is checked where it is used.
 
 use base::Result;
-use collectives::{Place, Slots};
+use collectives::Place;
 use driver_shm::Turn;
 
 use super::super::blocks::Range;
@@ -19,12 +19,6 @@ const ENTRY: usize = size_of::<u32>();
 /// The entry of a block that comes as a message.
 const ELSEWHERE: u32 = u32::MAX;
 
-/// Longer blocks come faster as messages, since a slot moves each line from core to core twice.
-const HANDED_BYTES_MAX: usize = 4 << 10;
-
-/// The same in large slots, which are taken where processes share cores.
-const HANDED_IN_TURNS_MAX: usize = 128 << 10;
-
 impl<P: Copy> Execution<P> {
     /// Shows a block to a member in the own slot, or keeps in mind that it must be sent.
     pub(super) fn hand<C: Channel<Pending = P>>(&mut self, channel: &C, peer: u32, from: Place) {
@@ -35,10 +29,7 @@ impl<P: Copy> Execution<P> {
         }
         let Range { buffer, offset, length } = self.task.memories.range(from);
         let room = board.slot_bytes(turn) - self.written;
-        let most = match self.task.schedule.slots() {
-            Slots::Large => HANDED_IN_TURNS_MAX,
-            _ => HANDED_BYTES_MAX,
-        };
+        let most = self.task.schedule.handed_bytes_max();
         let fits = length <= most.min(room);
         let entry = if fits { length as u32 } else { ELSEWHERE };
         board.write(turn, peer as usize * ENTRY, ENTRY, |slot| {
