@@ -58,7 +58,7 @@ pub(crate) fn ask(fetch: &Fetch, wish: Wish, peer: &Peer) -> Result<Found, Regio
     if wish.joint.is_some() && !found.is_readable() {
         return Err(RegionError::NotReadable);
     }
-    if wish.joint.is_none() && entry.exchange.has_begun(found.generation()) {
+    if wish.joint.is_none() && entry.exchange.is_ahead(found.generation()) {
         return Ok(found);
     }
     entry.exchange.ask(found.generation(), wish);
@@ -95,6 +95,10 @@ impl Piped {
         let slot = fetch.region.place as u32 as usize;
         let exchange = &peer.bell.segment.region(slot).exchange;
         let generation = found.generation();
+        if fetch.length == 0 {
+            exchange.set_taken(generation, ENOUGH);
+            return Progress::Ended(true);
+        }
         let filled = exchange.filled(generation);
         if filled == *taken {
             return self.wait(peer);

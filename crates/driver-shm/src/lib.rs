@@ -27,4 +27,4 @@ pub use card::{Card, host, name_node};
 pub use segment::Bell;
 pub use shared_memory::{Invitation, SharedMemory};
 pub use shm::{Lookup, Options, Shm};
-pub use supply::UNASKED_BYTES_MAX;
+pub use supply::AHEAD_BYTES_MAX;

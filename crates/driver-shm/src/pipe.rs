@@ -6,8 +6,8 @@
 //! how many it has taken. It may stop at any time, for example to read the rest itself because the
 //! sender computes.
 //!
-//! The data of a message that is not very long is piped without being asked for: it is there when the
-//! receiver comes, even if the sender then computes.
+//! The data of a message that is not very long is sent ahead: the sender fills the pieces without being
+//! asked, and its send is over. They are there when the receiver comes, even if the sender then computes.
 //!
 //! The pool is larger than a core's own cache, and its pieces are used in turn. A line is then
 //! written again only after both cores have dropped it: it comes out of the cache that they share, which
@@ -104,25 +104,25 @@ impl Exchange {
         of(generation, self.taken.load(Ordering::Acquire))
     }
 
-    /// The sender's, before others know of the region: it is piped without being asked for.
-    pub(crate) fn set_begun(&self, generation: u32) {
-        self.filled.store(tagged(generation, BEGUN), Ordering::Relaxed);
+    /// The sender's, before others know of the region: its data is sent ahead.
+    pub(crate) fn set_ahead(&self, generation: u32) {
+        self.filled.store(tagged(generation, AHEAD), Ordering::Relaxed);
     }
 
-    /// Whether it is piped without being asked for.
-    pub(crate) fn has_begun(&self, generation: u32) -> bool {
-        of(generation, self.filled.load(Ordering::Acquire)) & BEGUN != 0
+    /// Whether its data is sent ahead.
+    pub(crate) fn is_ahead(&self, generation: u32) -> bool {
+        of(generation, self.filled.load(Ordering::Acquire)) & AHEAD != 0
     }
 
     /// Publishes that the piece `place` is filled, after `count` others.
     pub(crate) fn set_filled(&self, generation: u32, count: u32, place: usize) {
         self.places[(count % FILLED_MAX) as usize].store(place as u16, Ordering::Relaxed);
-        let begun = of(generation, self.filled.load(Ordering::Relaxed)) & BEGUN;
-        self.filled.store(tagged(generation, (count + 1) | begun), Ordering::Release);
+        let ahead = of(generation, self.filled.load(Ordering::Relaxed)) & AHEAD;
+        self.filled.store(tagged(generation, (count + 1) | ahead), Ordering::Release);
     }
 
     pub(crate) fn filled(&self, generation: u32) -> u32 {
-        of(generation, self.filled.load(Ordering::Acquire)) & !BEGUN
+        of(generation, self.filled.load(Ordering::Acquire)) & !AHEAD
     }
 
     /// Where the piece after `count` others is, if that is told truly.
@@ -132,8 +132,8 @@ impl Exchange {
     }
 }
 
-/// Beside the count of filled pieces: they are filled without being asked for.
-const BEGUN: u32 = 1 << 31;
+/// Beside the count of filled pieces: the data is sent ahead.
+const AHEAD: u32 = 1 << 31;
 
 fn tagged(generation: u32, count: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(count)

@@ -167,14 +167,6 @@ impl Declared {
         access: Access,
         piped: bool,
     ) -> Option<RegionToken> {
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None if self.slots.len() == REGIONS_MAX => return None,
-            None => {
-                self.slots.push(Slot::default());
-                self.slots.len() - 1
-            }
-        };
         let mut table = None;
         let (mut address, mut runs) = (0, 1);
         if buffer.is_contiguous() {
@@ -190,10 +182,30 @@ impl Declared {
             };
             table = Some(all);
         }
-        if runs > RUNS_MAX {
-            self.free.push(slot);
-            return None;
-        }
+        if runs > RUNS_MAX { None } else { self.enter(buffer, access, (address, runs), table) }
+    }
+
+    /// Declares the data of a message that is sent ahead: it can only be piped.
+    pub(crate) fn declare_ahead(&mut self, buffer: &Buffer) -> Option<RegionToken> {
+        self.enter(buffer, Access::Read, (0, 0), None)
+    }
+
+    /// Enters a region, with its address and its number of runs, into the table.
+    fn enter(
+        &mut self,
+        buffer: &Buffer,
+        access: Access,
+        (address, runs): (u64, u64),
+        table: Option<Table>,
+    ) -> Option<RegionToken> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() == REGIONS_MAX => return None,
+            None => {
+                self.slots.push(Slot::default());
+                self.slots.len() - 1
+            }
+        };
         self.declared += 1;
         let secret = self.secrets.hash_one(self.declared);
         let own = &mut self.slots[slot];

@@ -17,6 +17,7 @@ use crate::card::Card;
 use crate::incoming::{Incoming, Piped, Progress};
 use crate::joint::Joint;
 use crate::segment::{Bell, Own, Peer};
+use crate::supply::AHEAD_BYTES_MAX;
 use crate::transfer::{Range, Way};
 
 /// Finds the card of a peer, as its text.
@@ -194,7 +195,7 @@ impl Shm {
         for sender in gone_over {
             self.open_lane(sender, sink);
         }
-        any |= self.serve();
+        any |= self.serve(sink);
         if !self.fetches.is_empty() {
             any |= self.run_fetch(sink);
         }
@@ -262,19 +263,47 @@ impl Shm {
 }
 
 impl Shm {
-    /// Declares the data of a message that is about to be announced to a peer, which will fetch it.
+    /// Declares the data of a message that is about to be announced, which its receiver will fetch.
     #[inline]
-    pub fn declare_message(&mut self, gate: GateId, buffer: &Buffer) -> Option<RegionToken> {
-        let region = self.own.declared.declare(buffer, Access::Read, true)?;
-        self.own.supply.begin(gate.0, region, buffer);
+    pub fn declare_message(&mut self, buffer: &Buffer) -> Option<RegionToken> {
+        self.own.declared.declare(buffer, Access::Read, true)
+    }
+
+    /// Takes the data of a message that is about to be announced to a peer, in the next
+    /// [`serve`](Self::serve) or some later ones: [`Sink::sent`] is told the `token` when it is taken. None
+    /// if it is too long for that, or too much was sent ahead. The peer fetches it from the region,
+    /// piped, and that is all that this process will know of it.
+    #[inline]
+    pub fn send_ahead(&mut self, gate: GateId, data: &Buffer, token: u64) -> Option<RegionToken> {
+        if data.len() > AHEAD_BYTES_MAX {
+            return None;
+        }
+        if !self.own.supply.has_room_ahead() {
+            self.end_ahead();
+        }
+        if !self.own.supply.has_room_ahead() {
+            return None;
+        }
+        let region = self.own.declared.declare_ahead(data)?;
+        self.own.supply.begin(gate.0, region, data, token);
         Some(region)
     }
 
-    /// Copies what peers want, as far as there is room; whether there was anything.
+    /// Ends the regions of data that was sent ahead and has arrived.
+    #[cold]
+    fn end_ahead(&mut self) {
+        for region in self.own.supply.arrived() {
+            let ended = self.revoke(region);
+            debug_assert_eq!(ended, Ok(()), "it was declared to be sent ahead");
+        }
+    }
+
+    /// Copies what peers want or shall have, as far as there is room; whether there was anything.
     #[inline]
-    pub fn serve(&mut self) -> bool {
+    pub fn serve(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         let Self { own, peers, .. } = self;
-        own.supply.is_wanted() && own.supply.serve(&own.declared, peers)
+        own.supply.is_wanted()
+            && own.supply.serve(&own.declared, peers, |gate, token| sink.sent(gate, 0, token))
     }
 
     /// Whether the memory of a peer can be read and written without its help, as a trial showed.
@@ -428,7 +457,7 @@ mod tests {
     /// Fetches `length` bytes of `there`, which `two` declares, and polls `two` only if it shall help.
     fn fetch(pair: &mut (Shm, Shm), there: &Buffer, into: &Buffer, how: (Copying, bool)) -> bool {
         let (one, two) = pair;
-        let region = two.declare_message(GateId(0), there).unwrap();
+        let region = two.declare_message(there).unwrap();
         let (into, length) = (into.clone(), into.len());
         let fetch = Fetch { gate: GateId(1), region, length, into, copying: how.0, token: 5 };
         one.fetch(fetch);
@@ -468,6 +497,47 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_sent_ahead_needs_its_sender_no_more() {
+        let (mut one, mut two) = pair(true);
+        for length in [1, 20_000, AHEAD_BYTES_MAX / 2000 * 2000] {
+            let blocks = if length % 2000 == 0 { 8 } else { 0 };
+            let (there, into) =
+                (conformance::memory(length, blocks), conformance::memory(length, 0));
+            let mut regions = Vec::new();
+            // The next are not taken before room is made by those that have arrived.
+            while let Some(region) = two.send_ahead(GateId(0), &there, regions.len() as u64) {
+                let number = regions.len() as u8;
+                there.write(0, &vec![number; length]);
+                let mut sink = Record::default();
+                while sink.sent.is_empty() {
+                    two.poll(&mut sink);
+                }
+                assert_eq!(sink.sent, [u64::from(number)]);
+                there.write(0, &vec![0xff; length]);
+                regions.push(region);
+            }
+            assert!(regions.len() > 8);
+            for (number, region) in regions.into_iter().enumerate() {
+                let length = [length, length / 2, 0][number % 3];
+                into.write(0, &vec![0xff; length]);
+                let (gate, token, copying) = (GateId(1), number as u64, Copying::Piped);
+                let fetch = Fetch { gate, region, length, into: into.clone(), copying, token };
+                one.fetch(fetch);
+                let mut sink = Record::default();
+                while sink.fetched.is_empty() {
+                    one.poll(&mut sink);
+                }
+                assert_eq!(sink.fetched, [(token, true)]);
+                let mut got = vec![0; length];
+                into.read(0, &mut got);
+                assert!(got.iter().all(|byte| usize::from(*byte) == number), "message {number}");
+            }
+        }
+        let long = conformance::memory(AHEAD_BYTES_MAX + 1, 0);
+        assert!(two.send_ahead(GateId(0), &long, 0).is_none());
     }
 
     #[test]

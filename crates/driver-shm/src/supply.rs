@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use base::RegionToken;
+use base::{GateId, RegionToken};
 use memory::Buffer;
 
 use crate::joint::{NOT_WRITTEN, pieces_of, range_of};
@@ -25,8 +25,8 @@ pub(crate) struct Supply {
     /// How many calls were taken.
     calls: u32,
     errands: Vec<Errand>,
-    /// Slots whose data is piped without being asked for.
-    unasked: Vec<usize>,
+    /// Regions whose data is sent ahead.
+    ahead: Vec<RegionToken>,
     manner: Manner,
     /// Who a piece of the pool was filled for last.
     users: [User; PIECES],
@@ -51,40 +51,46 @@ struct Errand {
     past_caches: Option<bool>,
     /// How many bytes are to be copied jointly, and into which region of the peer; none: piped.
     joint: Option<(usize, RegionToken)>,
+    /// Who wants to know when all is copied, if it is sent ahead.
+    token: Option<u64>,
 }
 
-/// A message of at most so many bytes is piped without being asked for. Between near cores, 64 KiB take
-/// 2.9 µs so, and 3.3 µs when they are asked for.
-pub const UNASKED_BYTES_MAX: usize = 64 << 10;
+/// A message of at most so many bytes is sent ahead, as long as there is room.
+pub const AHEAD_BYTES_MAX: usize = 64 << 10;
 
 /// So many messages at a time: half of the pool stays for those that are asked for.
-const UNASKED_MAX: usize = PIECES / 2 / 4;
+const AHEAD_MAX: usize = PIECES / 2 / 4;
 
-const _: () = assert!(UNASKED_BYTES_MAX.div_ceil(PIECE_BYTES) == 4);
+const _: () = assert!(AHEAD_BYTES_MAX.div_ceil(PIECE_BYTES) == 4);
 
-/// Runs shorter than this, in bytes and on average, tell nothing about how fast they are written.
-const TIMED_RUN_BYTES_MIN: usize = 512;
+/// So many bytes are gathered before they are written and that is timed: how long it takes to gather them
+/// tells nothing about the receiver's core.
+const TIMED_BYTES: usize = 4 << 10;
 
 impl Errand {
     fn new(slot: usize, generation: u32, gate: u32, buffer: Buffer) -> Self {
         let (filled, offset, taken) = (0, 0, 0);
-        let (past_caches, joint) = (None, None);
-        Self { slot, generation, gate, buffer, filled, offset, taken, past_caches, joint }
+        let (past_caches, joint, token) = (None, None, None);
+        Self { slot, generation, gate, buffer, filled, offset, taken, past_caches, joint, token }
     }
 
     /// Copies what comes next to a piece.
     fn read(&self, piece: &mut [u8], manner: &Manner) {
-        let Self { ref buffer, offset, .. } = *self;
-        let runs =
-            || offset == 0 && buffer.len() / buffer.segment_count().max(1) >= TIMED_RUN_BYTES_MIN;
-        if self.past_caches.is_none() && runs() && manner.tries() {
+        let (mut piece, mut offset) = (piece, self.offset);
+        if self.past_caches.is_none() && offset == 0 && manner.tries() {
+            let mut staging = [0; TIMED_BYTES];
+            let (timed, rest) = piece.split_at_mut(TIMED_BYTES.min(piece.len()));
+            let gathered = &mut staging[..timed.len()];
+            self.buffer.read(0, gathered);
             let begin = Instant::now();
-            buffer.read(offset, piece);
-            manner.note(piece.len(), begin.elapsed());
-        } else if self.past_caches.unwrap_or(manner.is_past_caches()) {
-            buffer.read_past_caches(offset, piece);
+            timed.copy_from_slice(gathered);
+            manner.note(timed.len(), begin.elapsed());
+            (offset, piece) = (timed.len(), rest);
+        }
+        if self.past_caches.unwrap_or(manner.is_past_caches()) {
+            self.buffer.read_past_caches(offset, piece);
         } else {
-            buffer.read(offset, piece);
+            self.buffer.read(offset, piece);
         }
     }
 }
@@ -101,8 +107,8 @@ struct User {
 impl Supply {
     pub(crate) fn new(segment: Arc<Segment>) -> Self {
         let users = [User::default(); PIECES];
-        let (errands, unasked, manner) = (Vec::new(), Vec::new(), Manner::default());
-        Self { segment, calls: 0, errands, unasked, manner, users, next: 0, populated: false }
+        let (errands, ahead, manner) = (Vec::new(), Vec::new(), Manner::default());
+        Self { segment, calls: 0, errands, ahead, manner, users, next: 0, populated: false }
     }
 
     /// Whether there is something to do for others.
@@ -111,18 +117,32 @@ impl Supply {
         !self.errands.is_empty() || self.segment.calls().has(self.calls)
     }
 
-    /// The data of a message that is about to be announced to a peer is piped without being asked for, if
-    /// it is short enough and there are not too many such.
+    /// Whether one more message can be sent ahead.
     #[inline]
-    pub(crate) fn begin(&mut self, gate: u32, region: RegionToken, buffer: &Buffer) {
-        if buffer.len() > UNASKED_BYTES_MAX || self.unasked.len() == UNASKED_MAX {
-            return;
-        }
+    pub(crate) fn has_room_ahead(&self) -> bool {
+        self.ahead.len() < AHEAD_MAX
+    }
+
+    /// Sends the data of a message ahead to a peer, through a region declared for that.
+    pub(crate) fn begin(&mut self, gate: u32, region: RegionToken, data: &Buffer, token: u64) {
         self.populate();
-        let (slot, generation) = (region.place as u32 as usize, (region.place >> 32) as u32);
-        self.segment.region(slot).exchange.set_begun(generation);
-        self.unasked.push(slot);
-        self.errands.push(Errand::new(slot, generation, gate, buffer.clone()));
+        let (slot, generation) = place_of(region);
+        self.segment.region(slot).exchange.set_ahead(generation);
+        self.ahead.push(region);
+        let errand = Errand::new(slot, generation, gate, data.clone());
+        self.errands.push(Errand { token: Some(token), ..errand });
+    }
+
+    /// The regions of data that was sent ahead and has arrived, which are forgotten here.
+    pub(crate) fn arrived(&mut self) -> Vec<RegionToken> {
+        let Self { ahead, errands, segment, .. } = self;
+        let has_arrived = |region: &mut RegionToken| {
+            let (slot, generation) = place_of(*region);
+            let exchange = &segment.region(slot).exchange;
+            exchange.taken(generation) >= exchange.filled(generation)
+                && !errands.iter().any(|errand| errand.slot == slot)
+        };
+        ahead.extract_if(.., has_arrived).collect()
     }
 
     /// Makes the pool ready, before it is used first.
@@ -136,11 +156,16 @@ impl Supply {
     /// Forgets what is done for a slot whose region is revoked.
     pub(crate) fn forget(&mut self, slot: usize) {
         self.errands.retain(|errand| errand.slot != slot);
-        self.unasked.retain(|other| *other != slot);
     }
 
-    /// Takes calls, and copies what there is room for; returns whether anything was done.
-    pub(crate) fn serve(&mut self, declared: &Declared, peers: &mut [Option<Box<Peer>>]) -> bool {
+    /// Takes calls, and copies what there is room for; returns whether anything was done. `sent` is told
+    /// what was sent ahead, and to whom.
+    pub(crate) fn serve(
+        &mut self,
+        declared: &Declared,
+        peers: &mut [Option<Box<Peer>>],
+        mut sent: impl FnMut(GateId, u64),
+    ) -> bool {
         let mut active = false;
         while let Some(slot) = self.segment.calls().take(self.calls) {
             self.calls = self.calls.wrapping_add(1);
@@ -162,7 +187,8 @@ impl Supply {
                 peer.bell.ring();
             }
             if over {
-                self.errands.swap_remove(index);
+                let Errand { gate, token, .. } = self.errands.swap_remove(index);
+                token.into_iter().for_each(|token| sent(GateId(gate), token));
             } else {
                 index += 1;
             }
@@ -242,6 +268,11 @@ impl Supply {
         }
         (any, self.errands[index].offset == self.errands[index].buffer.len())
     }
+}
+
+/// The slot and the generation that a token names.
+fn place_of(region: RegionToken) -> (usize, u32) {
+    (region.place as u32 as usize, (region.place >> 32) as u32)
 }
 
 /// The next piece that nobody needs any more.

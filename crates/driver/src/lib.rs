@@ -144,7 +144,7 @@ pub trait Sink {
     /// All bytes of a part are where [`part`](Self::part) said.
     fn part_arrived(&mut self, gate: GateId, rail: usize, label: &Label, length: usize);
 
-    /// The memory of a part that was posted is not read any more.
+    /// The memory of a part that was posted, or of a message that was sent ahead, is not read any more.
     fn sent(&mut self, gate: GateId, rail: usize, token: u64);
 
     /// A rail carried so many bytes in so many nanoseconds, in which it never had nothing to do.

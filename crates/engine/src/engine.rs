@@ -502,6 +502,14 @@ impl Engine {
         self.requests[send.0.index].region = region;
     }
 
+    /// The same where a rail takes the data at once, without being asked:
+    /// [`handle_sent`](Self::handle_sent) is told when it has, and the region is never given back.
+    pub fn expose_ahead(&mut self, send: RequestId, region: RegionToken) {
+        let request = &mut self.requests[send.0.index];
+        debug_assert!(!request.synchronous, "nobody would tell that it was matched");
+        (request.region, request.ahead) = (region, true);
+    }
+
     /// A region that [`expose`](Self::expose) was told of, and that is to be revoked now: to be asked
     /// for after every input, before the program hears of anything.
     #[inline]

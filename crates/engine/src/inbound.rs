@@ -2,7 +2,7 @@
 
 use base::{ContextId, GateId, RailId, RegionToken, limits};
 use memory::Buffer;
-use wire::{Envelope, FlowLabel, LoneMessage, Malformed, PartLabel, Record, Records};
+use wire::{Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, Record, Records};
 
 use crate::engine::{Engine, Fetch, Incoming, Orphan};
 use crate::flow::{ContextSlot, InFlow};
@@ -223,18 +223,33 @@ impl Engine {
 
     /// Takes the end of a transfer asked for by [`next_fetch`](Self::next_fetch): whether all
     /// bytes are where they belong. If not, the peer is asked to send them.
-    pub fn handle_fetched(&mut self, request: RequestId, arrived: bool) {
+    ///
+    /// # Errors
+    /// They are not, and the peer's send is over: it is broken or no engine of ours.
+    pub fn handle_fetched(&mut self, request: RequestId, arrived: bool) -> Result<(), Malformed> {
+        let Some(receive) = self.requests.get(request) else { return Ok(()) };
         if !arrived {
-            return self.decline_fetch(request);
+            if receive.remote == NO_REQUEST {
+                return Err(Malformed { offset: 0, what: "data ahead that is not there" });
+            }
+            self.decline_fetch(request);
+            return Ok(());
         }
-        let Some(receive) = self.requests.get(request) else { return };
         let (gate, remote, wanted) = (receive.gate, receive.remote, receive.wanted());
         let index = request.0.index;
         self.requests[index].bytes = wanted;
         self.counters.fetched.add(1);
         self.counters.fetched_bytes.add(wanted);
         self.complete(index);
-        self.push_control(gate, Record::Finished { request: remote });
+        self.tell_finished(gate, remote);
+        Ok(())
+    }
+
+    /// Nothing more is needed of a message that was announced with this request.
+    fn tell_finished(&mut self, gate: GateId, request: u64) {
+        if request != NO_REQUEST {
+            self.push_control(gate, Record::Finished { request });
+        }
     }
 
     /// Instead of carrying out a transfer asked for by [`next_fetch`](Self::next_fetch): asks the
@@ -248,6 +263,12 @@ impl Engine {
 
     fn handle_record(&mut self, gate: GateId, record: Record<'_>) -> Result<(), Malformed> {
         match record {
+            Record::Announce { request: NO_REQUEST, region, .. }
+                if region.is_none()
+                    || self.gates[gate.0 as usize].fetch_segment_bytes_min.is_none() =>
+            {
+                Err(Malformed { offset: 0, what: "data ahead that cannot be reached" })
+            }
             Record::Message { envelope, .. } | Record::Announce { envelope, .. } => {
                 self.handle_message(gate, envelope, record)
             }
@@ -414,7 +435,7 @@ impl Engine {
         }
         let fetches = self.gates[gate.0 as usize].fetch_segment_bytes_min.is_some();
         match region {
-            _ if length == 0 => {
+            _ if length == 0 && remote != NO_REQUEST => {
                 self.complete(index);
                 self.push_control(gate, Record::Finished { request: remote });
             }

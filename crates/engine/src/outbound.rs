@@ -378,11 +378,28 @@ impl Engine {
         self.unlist_if_empty(gate);
     }
 
-    /// Takes the end of a part's transfer: its memory is not read any more. Where several rails lead
-    /// to the gate, only the receiver's word ends it.
+    /// Takes the end of a part's transfer, or that the data of a message was taken ahead: its memory is
+    /// not read any more. Where several rails lead to the gate, only the receiver's word ends a part.
     pub fn handle_sent(&mut self, gate: GateId, request: RequestId) {
-        if self.gates[gate.0 as usize].numbered.is_none() && self.requests.get(request).is_some() {
-            self.part_is_over(request.0.index);
+        let index = request.0.index;
+        match self.requests.get(request) {
+            Some(send) if send.ahead => {
+                let send = &mut self.requests[index];
+                send.bytes = send.buffer.len() as u64;
+                self.end_ahead_if_over(index);
+            }
+            Some(_) if self.gates[gate.0 as usize].numbered.is_none() => self.part_is_over(index),
+            _ => {}
+        }
+    }
+
+    /// Completes a send that is announced and whose data was taken ahead.
+    fn end_ahead_if_over(&mut self, index: u32) {
+        let send = &mut self.requests[index];
+        let is_taken = send.ahead && send.bytes == send.buffer.len() as u64;
+        if is_taken && send.state == State::Announced {
+            (send.region, send.ahead) = (RegionToken::NONE, false);
+            self.complete(index);
         }
     }
 
@@ -434,7 +451,10 @@ impl Engine {
                 let request = &self.requests[index];
                 let record = Record::Announce {
                     envelope: envelope(&self.contexts, request),
-                    request: self.requests.id(index).0.to_u64(),
+                    request: match request.ahead {
+                        true => wire::NO_REQUEST,
+                        false => self.requests.id(index).0.to_u64(),
+                    },
                     length: request.buffer.len() as u64,
                     region: Some(request.region).filter(|region| *region != RegionToken::NONE),
                 };
@@ -462,7 +482,10 @@ impl Engine {
                     self.complete(index);
                 }
             }
-            Chunk::Announce(index) => self.requests[index].state = State::Announced,
+            Chunk::Announce(index) => {
+                self.requests[index].state = State::Announced;
+                self.end_ahead_if_over(index);
+            }
             Chunk::Stream(index, _) => {
                 let request = &mut self.requests[index];
                 request.bytes += payload as u64;

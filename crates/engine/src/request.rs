@@ -5,6 +5,7 @@
 //!           Queued ──eager, synchronous──▶ AwaitingMatch ───▶ Complete
 //!           Queued ──announced──▶ Announced ──fetched───────▶ Complete
 //!                                 Announced ──granted──▶ Streaming ──▶ Complete
+//!                                 Announced ──data ahead────▶ Complete
 //! receive:  Posted ──whole message──────────────────────────▶ Complete
 //!           Posted ──announced──▶ Filling ──fetched, all parts here──▶ Complete
 //!           Posted ──cancelled──────────────────────────────▶ Complete
@@ -108,6 +109,8 @@ pub(crate) struct Request {
     pub cancel_asked: bool,
     /// Sends: the receiver must have matched before the send is complete.
     pub synchronous: bool,
+    /// Sends: the rail takes the data before the receiver asks, and nobody answers.
+    pub ahead: bool,
     /// How often the place was given back.
     generation: u32,
     /// Receives: the sender's rank wanted, or got; [`ANY_SOURCE`] before. Sends: the own rank.
@@ -147,6 +150,7 @@ impl Request {
             cancelled: false,
             cancel_asked: false,
             synchronous: false,
+            ahead: false,
             generation: 1,
             source: ANY_SOURCE,
             tag: ANY_TAG,

@@ -11,7 +11,7 @@
 
 use std::time::Instant;
 
-use driver_shm::UNASKED_BYTES_MAX;
+use driver_shm::AHEAD_BYTES_MAX;
 use engine::RequestId;
 
 /// How a message is copied.
@@ -81,7 +81,7 @@ const ROUNDS_PER_SLOW_TRIAL: u64 = 4;
 impl Choice {
     /// Chooses for a message of `length` bytes and starts the watch.
     pub(crate) fn begin(&mut self, request: RequestId, length: u64, now: Instant) -> Way {
-        if length <= UNASKED_BYTES_MAX as u64 {
+        if length <= AHEAD_BYTES_MAX as u64 {
             return Way::Pipe;
         }
         let class = &mut self.classes[class_of(length)];

@@ -101,7 +101,9 @@ impl Sink for Receiver<'_> {
     }
 
     fn fetched(&mut self, token: u64, complete: bool) {
-        self.engine.handle_fetched(RequestId::from_u64(token), complete);
+        if let Err(malformed) = self.engine.handle_fetched(RequestId::from_u64(token), complete) {
+            self.fatal.end(&malformed.to_string());
+        }
     }
 
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {

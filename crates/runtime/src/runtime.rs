@@ -160,7 +160,7 @@ impl Runtime {
         let request = self.hold(send);
         let flushed = self.flush_gate(gate);
         // The announcement is on its way, and the data follows if nobody has to ask for it.
-        self.rails.shm.serve();
+        self.rails.shm.serve(&mut self.heard.receiver(&mut self.engine, &self.fatal, SHM));
         if !flushed && self.engine.waiting(gate) >= GATHERED_MAX {
             // Enough has gathered: the rail shall look whether it has room again.
             self.progress();
@@ -174,14 +174,16 @@ impl Runtime {
         if !self.engine.is_connected(send.gate) {
             self.connect(send.gate);
         }
-        let gate = send.gate;
+        let (gate, synchronous) = (send.gate, send.synchronous);
         if let Some(recording) = &mut self.recording {
             recording.note(send.gate, send.buffer.len());
         }
         let request = self.engine.send(send);
-        if let Some(buffer) = self.engine.wants_region(request)
-            && let Some(region) = self.rails.shm.declare_message(gate, buffer)
-        {
+        let Some(buffer) = self.engine.wants_region(request) else { return request };
+        let shm = &mut self.rails.shm;
+        if !synchronous && let Some(region) = shm.send_ahead(gate, buffer, request.to_u64()) {
+            self.engine.expose_ahead(request, region);
+        } else if let Some(region) = shm.declare_message(buffer) {
             self.engine.expose(request, region);
         }
         request

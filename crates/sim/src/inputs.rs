@@ -252,8 +252,8 @@ impl World {
         } else {
             self.report.refused_fetches += 1;
         }
-        self.engine(process).handle_fetched(fetch.request, arrives);
-        Ok(())
+        let taken = self.engine(process).handle_fetched(fetch.request, arrives);
+        taken.map_err(|malformed| malformed.to_string())
     }
 }
 

@@ -15,7 +15,9 @@ mod layout;
 mod record;
 
 pub use label::PartLabel;
-pub use record::{Envelope, FlowLabel, LoneMessage, Malformed, Record, Records, message_header};
+pub use record::{
+    Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, Record, Records, message_header,
+};
 
 /// The version of this format; peers must agree on it before the first packet.
 pub const VERSION: u32 = 2;

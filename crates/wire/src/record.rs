@@ -32,6 +32,9 @@ pub struct Envelope {
     pub sequence: u32,
 }
 
+/// Instead of a sender's request: the send is over, and its data lies in the region that was announced.
+pub const NO_REQUEST: u64 = u64::MAX;
+
 /// One record of a packet. Requests are named by numbers that mean something only to the process
 /// that made them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +52,7 @@ pub enum Record<'a> {
     Announce {
         /// What matching needs.
         envelope: Envelope,
-        /// The sender's request.
+        /// The sender's request; [`NO_REQUEST`] if the data is ahead, and nobody waits for an answer.
         request: u64,
         /// The message's length in bytes.
         length: u64,
