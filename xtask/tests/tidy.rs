@@ -39,6 +39,7 @@ const SAME_TIER: &[(&str, &str)] = &[
     ("wire", "base"),
     // The system's calls.
     ("topology", "sys"),
+    ("memory", "sys"),
     ("driver-shm", "driver"),
     ("driver-tcp", "driver"),
     ("driver-ofi", "driver"),

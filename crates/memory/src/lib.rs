@@ -8,6 +8,8 @@
 //! Beside them stands arithmetic on arrays of bytes that safe Rust has no words for: instructions of
 //! the processor for numbers that no type has ([`x87`], [`half`]), and wider vectors ([`vector`]).
 //!
+//! On which NUMA nodes memory lies is told and changed by [`placing`].
+//!
 //! This crate does no I/O (it lends the memory, as slices, to who does), and knows neither datatypes
 //! nor messages.
 
@@ -15,6 +17,7 @@ mod between;
 mod buffer;
 mod copy;
 pub mod half;
+pub mod placing;
 mod scratch;
 mod segment_list;
 mod slices;

@@ -150,6 +150,25 @@ int combray_isend(MPI_Comm communicator, int destination, int tag,
 int combray_irecv(MPI_Comm communicator, int source, int tag,
                   const combray_segment *segments, int count, MPI_Request *request);
 
+/* Lets the memory of a page or more lie on NUMA nodes: the pages that overlap with `bytes` bytes at
+ * `address`. `where` is one of
+ *   "node:2"                          all on this node, by the system's number
+ *   "interleave", "interleave:0,2"    page by page on all nodes, or on these, in turn
+ *   "first-touch"                     each page where it is touched first, as usual
+ *   "here"                            on the node on which the calling thread runs
+ * Pages that somebody has touched already move, with what is in them, except for "first-touch"; others
+ * will lie there when they are touched, except for "here". Pages that other processes use too stay.
+ *
+ * Errors: MPI_ERR_ARG if `where` is not understood, is a null pointer, or names a node that there is not;
+ * MPI_ERR_BUFFER if `address` is a null pointer; MPI_ERR_OTHER if the system refuses. May be called at any
+ * time. */
+int combray_place(void *address, size_t bytes, const char *where);
+
+/* Tells on which NUMA node the page at `address` lies: -1 if nobody has touched it yet.
+ *
+ * Errors: MPI_ERR_BUFFER, MPI_ERR_ARG for null pointers; MPI_ERR_OTHER if the system does not tell. */
+int combray_node_of(const void *address, int *node);
+
 /* Writes what an error code means to `buffer`, which has `size` bytes: at most `size` - 1 characters
  * and a zero byte. MPI_MAX_ERROR_STRING bytes are always enough. The text of a code names the call,
  * the argument and its value; the last 256 texts are kept.

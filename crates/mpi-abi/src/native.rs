@@ -4,11 +4,12 @@
 
 mod entries;
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::rc::Rc;
 
 use base::ErrorClass;
 use memory::Buffer;
+use memory::placing::{self, Placing, PlacingError};
 use mpi::{Mode, Packing, Unpacking};
 
 use crate::arguments::{KnownCommunicator, Out, OutStatus, invalid, null};
@@ -223,6 +224,43 @@ unsafe fn error_string(call: &Call, code: c_int, buffer: *mut c_char, size: usiz
     })?;
     // SAFETY: as above.
     unsafe { place.write(&text, size) };
+    Ok(())
+}
+
+/// Places the memory at the first two arguments.
+///
+/// # Safety
+/// Unless null, `place` is a text that ends with a zero byte.
+unsafe fn place(address: *mut c_void, bytes: usize, place: *const c_char) -> Outcome<()> {
+    if address.is_null() {
+        return Err(Failure::argument(1, ErrorClass::Buffer, "is a null pointer"));
+    }
+    check_bytes(2, bytes)?;
+    if place.is_null() {
+        return Err(null(3));
+    }
+    // SAFETY: not null, so as the caller vouches.
+    let words = unsafe { CStr::from_ptr(place) }.to_string_lossy();
+    let wrong = |error: PlacingError| {
+        Failure::argument(3, ErrorClass::Arg, format!("cannot be followed: {error}"))
+    };
+    let placing: Placing = words.parse().map_err(wrong)?;
+    placing.check().map_err(wrong)?;
+    let start = address as usize;
+    let applied = placing.apply(start..start.saturating_add(bytes));
+    applied.map_err(|error| Failure::new(ErrorClass::Other, error.to_string()))
+}
+
+/// Tells the NUMA node of a page.
+fn node_of(address: *const c_void, node: Out<c_int>) -> Outcome<()> {
+    if address.is_null() {
+        return Err(Failure::argument(1, ErrorClass::Buffer, "is a null pointer"));
+    }
+    let start = address as usize;
+    let nodes = placing::nodes_of(start..start.saturating_add(1));
+    let nodes = nodes.map_err(|error| Failure::new(ErrorClass::Other, error.to_string()))?;
+    let known = nodes.first().copied().flatten().and_then(|node| c_int::try_from(node).ok());
+    node.set(known.unwrap_or(-1));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use engine::strategy::NAMES;
+use memory::placing::Placing;
 
 use crate::communicator::preferences::number;
 use crate::info::{Info, InfoLimits};
@@ -31,6 +32,19 @@ pub(crate) const STRATEGY: &str = "combray_strategy";
 pub(crate) const PRIORITY: &str = "combray_priority";
 pub(crate) const RAIL: &str = "combray_rail";
 
+/// On which NUMA nodes memory lies.
+pub(crate) const MEMORY: &str = "combray_memory";
+
+/// Where memory shall lie, if the value means a place that there is.
+pub(crate) fn placing(value: &[u8]) -> Option<Placing> {
+    let placing: Placing = std::str::from_utf8(value).ok()?.parse().ok()?;
+    placing.check().is_ok().then_some(placing)
+}
+
+fn is_placing(value: &[u8]) -> bool {
+    placing(value).is_some()
+}
+
 /// The reserved keys of communicators. All assertions are true of every program that makes them, so
 /// that it is no fault to make no use of them.
 const OF_COMMUNICATORS: [Reserved; 9] = [
@@ -47,7 +61,7 @@ const OF_COMMUNICATORS: [Reserved; 9] = [
 ];
 
 /// The reserved keys of windows.
-const OF_WINDOWS: [Reserved; 8] = [
+const OF_WINDOWS: [Reserved; 9] = [
     assertion("no_locks"),
     assertion("same_size"),
     assertion("same_disp_unit"),
@@ -55,6 +69,7 @@ const OF_WINDOWS: [Reserved; 8] = [
     Reserved { key: "accumulate_ops", default: "same_op_no_op", accepts: is_choice_of_operations },
     Reserved { key: "accumulate_ordering", default: "rar,raw,war,waw", accepts: is_ordering },
     Reserved { key: "mpi_accumulate_granularity", default: "0", accepts: is_number },
+    Reserved { key: MEMORY, default: "first-touch", accepts: is_placing },
     MEMORY_KINDS,
 ];
 

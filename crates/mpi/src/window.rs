@@ -32,7 +32,7 @@ use crate::attribute::Attributes;
 use crate::communicator::Communicator;
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
-use crate::hints::Hints;
+use crate::hints::{self, Hints};
 use crate::info::Info;
 use epoch::Epochs;
 use exposed::Exposed;
@@ -241,6 +241,20 @@ impl Window {
     /// Adds hints, or changes them.
     pub fn set_info(&self, info: &Info) {
         self.hints.add(info, |_, _| true);
+    }
+
+    /// Lets the own part lie where the hint says; a place that cannot be is not among the hints.
+    fn place_own_part(&self) {
+        let part = match &self.memory {
+            Exposed::Shared { parts, .. } => &parts[self.rank() as usize],
+            Exposed::Own(part) if self.flavor == Flavor::Allocated => part,
+            _ => return,
+        };
+        let wanted = self.hints.given(hints::MEMORY);
+        let Some(placing) = wanted.and_then(|value| hints::placing(&value)) else { return };
+        let start = part.base_address();
+        // It is a hint: where the system refuses, the memory lies where it is touched first.
+        let _ = placing.apply(start..start + part.len());
     }
 
     /// The attributes that the program stored on it.

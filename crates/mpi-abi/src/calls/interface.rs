@@ -9,6 +9,7 @@ use std::slice;
 
 use base::ErrorClass;
 use datatype::Predefined;
+use memory::placing::{Placing, PlacingError};
 use mpi::communicator::Part;
 use mpi::info::Info;
 
@@ -202,13 +203,34 @@ fn logical_bytes(size: c_int) -> Outcome<usize> {
     Err(Failure::argument(1, ErrorClass::Arg, detail))
 }
 
-/// Memory of `MPI_Alloc_mem` is aligned to this, and has its size in so many bytes before it.
+/// Memory of `MPI_Alloc_mem` is aligned to this, and has its size and alignment in so many bytes before
+/// it. Memory with a place is aligned to whole pages instead.
 const ALIGNMENT: usize = 64;
+
+/// How many bytes a page has, at least.
+const PAGE_BYTES: usize = 4096;
+
+/// The layout of memory for the program, with what stands before it.
+fn layout_of(bytes: usize, alignment: usize) -> Option<Layout> {
+    let all = bytes.checked_next_multiple_of(alignment)?.checked_add(alignment)?;
+    Layout::from_size_align(all, alignment).ok()
+}
+
+/// The place that the value of the info key `combray_memory` means.
+fn placing_of(words: &[u8]) -> Outcome<Placing> {
+    let wrong = |why: String| {
+        Failure::argument(2, ErrorClass::InfoValue, format!("has a wrong combray_memory: {why}"))
+    };
+    let wrong = |error: PlacingError| wrong(error.to_string());
+    let placing: Placing = String::from_utf8_lossy(words).parse().map_err(wrong)?;
+    placing.check().map_err(wrong)?;
+    Ok(placing)
+}
 
 pub fn alloc_mem(
     _call: &Call,
     size: i64,
-    _info: Option<Rc<Info>>,
+    info: Option<Rc<Info>>,
     baseptr: *mut c_void,
 ) -> Outcome<()> {
     if baseptr.is_null() {
@@ -220,18 +242,27 @@ pub fn alloc_mem(
     })?;
     let no_memory =
         || Failure::new(ErrorClass::NoMem, format!("there is no room for {size} bytes"));
-    let layout = Layout::from_size_align(bytes.saturating_add(ALIGNMENT), ALIGNMENT)
-        .map_err(|_| no_memory())?;
+    let placing = info.and_then(|info| info.hint(b"combray_memory"));
+    let placing = placing.map(|words| placing_of(&words)).transpose()?;
+    // Memory that is to lie somewhere shares no page with other memory.
+    let alignment = if placing.is_some() { PAGE_BYTES } else { ALIGNMENT };
+    let layout = layout_of(bytes, alignment).ok_or_else(no_memory)?;
     // SAFETY:
     // - The layout has at least the bytes before the memory, so it is not empty.
-    // - The size lies in these bytes; the program vouches for a place for a pointer.
-    unsafe {
+    // - Size and alignment lie in these bytes; the program vouches for a place for a pointer.
+    let memory = unsafe {
         let block = alloc(layout);
         if block.is_null() {
             return Err(no_memory());
         }
-        block.cast::<usize>().write(bytes);
-        baseptr.cast::<*mut u8>().write(block.add(ALIGNMENT));
+        let memory = block.add(alignment);
+        memory.cast::<[usize; 2]>().sub(1).write([bytes, alignment]);
+        baseptr.cast::<*mut u8>().write(memory);
+        memory as usize
+    };
+    if let Some(placing) = placing {
+        // It is a hint: where the system refuses, the memory lies where it is touched first.
+        let _ = placing.apply(memory..memory + bytes);
     }
     Ok(())
 }
@@ -241,11 +272,16 @@ pub fn free_mem(_call: &Call, base: *mut c_void) -> Outcome<()> {
         return Err(Failure::argument(1, ErrorClass::Base, "is a null pointer"));
     }
     // SAFETY: the program vouches that MPI_Alloc_mem made this memory, and nobody freed it.
-    unsafe {
-        let block = base.cast::<u8>().sub(ALIGNMENT);
-        let bytes = block.cast::<usize>().read();
-        dealloc(block, Layout::from_size_align_unchecked(bytes + ALIGNMENT, ALIGNMENT));
+    let [bytes, alignment] = unsafe { base.cast::<[usize; 2]>().sub(1).read() };
+    let damaged = || Failure::argument(1, ErrorClass::Base, "is not memory of MPI_Alloc_mem");
+    let is_known = alignment == ALIGNMENT || alignment == PAGE_BYTES;
+    let layout = layout_of(bytes, alignment).filter(|_| is_known).ok_or_else(damaged)?;
+    if alignment == PAGE_BYTES {
+        // Who gets these pages next knows nothing of their place.
+        let _ = Placing::FirstTouch.apply(base as usize..base as usize + bytes);
     }
+    // SAFETY: as above; the layout is that of the allocation.
+    unsafe { dealloc(base.cast::<u8>().sub(alignment), layout) };
     Ok(())
 }
 

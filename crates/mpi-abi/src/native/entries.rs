@@ -199,3 +199,29 @@ unsafe extern "C" fn combray_error_string(code: c_int, buffer: *mut c_char, size
         unsafe { super::error_string(call, code, buffer, size) }
     })
 }
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn combray_place(
+    address: *mut c_void,
+    bytes: usize,
+    place: *const c_char,
+) -> c_int {
+    static ENTRY: Entry =
+        Entry { name: "combray_place", parameters: &["address", "bytes", "where"] };
+    enter_native_any_time(&ENTRY, |_| {
+        // SAFETY: the program vouches for its pointers, as the header says of each one.
+        unsafe { super::place(address, bytes, place) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn combray_node_of(address: *const c_void, node: *mut c_int) -> c_int {
+    static ENTRY: Entry = Entry { name: "combray_node_of", parameters: &["address", "node"] };
+    enter_native_any_time(&ENTRY, |call| {
+        // SAFETY: the program vouches for its pointers, as the header says of each one.
+        unsafe {
+            let node = call.out(2, node)?;
+            super::node_of(address, node)
+        }
+    })
+}

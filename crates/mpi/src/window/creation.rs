@@ -125,6 +125,7 @@ impl Process {
         if let Some(info) = info {
             window.set_info(info);
         }
+        window.place_own_part();
         self.windows().borrow_mut().push(Rc::clone(&window));
         window
     }

@@ -1,0 +1,171 @@
+//! On which NUMA nodes memory lies.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::str::FromStr;
+
+use sys::numa::{self, Wish};
+
+/// Where memory shall lie. Written as `first-touch`, `node:2`, `interleave`, `interleave:0,2`, `here`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placing {
+    /// Each page on the node of the thread that touches it first.
+    FirstTouch,
+    /// All on one node, by the system's number.
+    Node(u32),
+    /// Page by page on these nodes in turn; on all, if none is named.
+    Interleaved(Vec<u32>),
+    /// On the node of the calling thread, those pages that are touched already.
+    Here,
+}
+
+/// Why memory cannot be placed so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlacingError {
+    /// The words are not understood.
+    NotUnderstood(String),
+    /// This process may have no memory on a node.
+    NoSuchNode {
+        /// The node that was asked for.
+        node: u32,
+        /// Those there are.
+        nodes: Vec<u32>,
+    },
+    /// The system refuses.
+    Refused(String),
+}
+
+impl fmt::Display for PlacingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotUnderstood(text) => write!(
+                f,
+                "\"{text}\" is no place for memory; places are first-touch, here, node:N, interleave, and \
+                 interleave:N,N"
+            ),
+            Self::NoSuchNode { node, nodes } if nodes.len() == 1 => write!(
+                f,
+                "memory on NUMA node {node} is asked for, but there is only one node, {}",
+                nodes[0]
+            ),
+            Self::NoSuchNode { node, nodes } => {
+                let names: Vec<String> = nodes.iter().map(u32::to_string).collect();
+                let names = names.join(", ");
+                write!(f, "memory on NUMA node {node} is asked for, but the nodes are {names}")
+            }
+            Self::Refused(why) => write!(f, "the system does not place memory so: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for PlacingError {}
+
+impl From<io::Error> for PlacingError {
+    fn from(cause: io::Error) -> Self {
+        Self::Refused(cause.to_string())
+    }
+}
+
+impl FromStr for Placing {
+    type Err = PlacingError;
+
+    fn from_str(text: &str) -> Result<Self, PlacingError> {
+        let wrong = || PlacingError::NotUnderstood(text.to_owned());
+        let number = |word: &str| word.trim().parse::<u32>().map_err(|_| wrong());
+        Ok(match text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest))) {
+            ("first-touch", None) => Self::FirstTouch,
+            ("here", None) => Self::Here,
+            ("node", Some(node)) => Self::Node(number(node)?),
+            ("interleave", None) => Self::Interleaved(Vec::new()),
+            ("interleave", Some(nodes)) => {
+                Self::Interleaved(nodes.split(',').map(number).collect::<Result<_, _>>()?)
+            }
+            _ => return Err(wrong()),
+        })
+    }
+}
+
+impl Placing {
+    /// Whether this process may have memory there.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn check(&self) -> Result<(), PlacingError> {
+        let wanted = match self {
+            Self::FirstTouch | Self::Here => return Ok(()),
+            Self::Node(node) => std::slice::from_ref(node),
+            Self::Interleaved(wanted) => wanted,
+        };
+        let nodes = numa::nodes()?;
+        match wanted.iter().find(|node| !nodes.contains(node)) {
+            Some(node) => Err(PlacingError::NoSuchNode { node: *node, nodes }),
+            None => Ok(()),
+        }
+    }
+
+    /// Places the pages that overlap with these addresses: those that are touched already move, others
+    /// will lie there when they are touched.
+    ///
+    /// # Errors
+    /// There is no such node, or the system refuses.
+    pub fn apply(&self, addresses: Range<usize>) -> Result<(), PlacingError> {
+        self.check()?;
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        match self {
+            Self::FirstTouch => numa::place(addresses, Wish::FirstTouch)?,
+            Self::Node(node) => numa::place(addresses, Wish::On(&[*node]))?,
+            Self::Interleaved(wanted) if wanted.is_empty() => {
+                numa::place(addresses, Wish::Interleaved(&numa::nodes()?))?;
+            }
+            Self::Interleaved(wanted) => numa::place(addresses, Wish::Interleaved(wanted))?,
+            Self::Here => {
+                numa::migrate(addresses, numa::current_node()?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The NUMA node of each page that overlaps with these addresses; none: nobody has touched it yet.
+///
+/// # Errors
+/// The system tells nothing.
+pub fn nodes_of(addresses: Range<usize>) -> Result<Vec<Option<u32>>, PlacingError> {
+    Ok(numa::locate(addresses)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read() {
+        assert_eq!("node:3".parse(), Ok(Placing::Node(3)));
+        assert_eq!("interleave".parse(), Ok(Placing::Interleaved(vec![])));
+        assert_eq!("interleave:0,2".parse(), Ok(Placing::Interleaved(vec![0, 2])));
+        assert_eq!("first-touch".parse(), Ok(Placing::FirstTouch));
+        for wrong in ["", "node", "node:x", "interleave:", "here:1", "moon"] {
+            let error = wrong.parse::<Placing>().unwrap_err();
+            assert!(error.to_string().contains("places are"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_told() {
+        let Ok(nodes) = numa::nodes() else { return };
+        let memory = vec![0_u8; 1 << 16];
+        let start = memory.as_ptr() as usize;
+        let range = start..start + memory.len();
+        let error = Placing::Node(1000).apply(range.clone()).unwrap_err();
+        assert_eq!(error, PlacingError::NoSuchNode { node: 1000, nodes: nodes.clone() });
+        assert!(error.to_string().contains("NUMA node 1000 is asked for"));
+        Placing::Interleaved(vec![]).apply(range.clone()).unwrap();
+        Placing::Here.apply(range.clone()).unwrap();
+        Placing::FirstTouch.apply(range.clone()).unwrap();
+        assert!(nodes_of(range).unwrap().iter().any(Option::is_some));
+        Placing::Node(nodes[0]).apply(5..5).unwrap();
+    }
+}

@@ -1,0 +1,186 @@
+//! Where pages of memory lie: the kernel's calls mbind, move_pages, get_mempolicy and getcpu.
+
+use std::io;
+use std::ops::Range;
+use std::ptr;
+
+/// How many bytes a page has, at least: what the kernel counts in on all machines that we know.
+pub const PAGE_BYTES: usize = 4096;
+
+/// Words of a set of nodes: more than any kernel has.
+const WORDS: usize = 16;
+
+/// How many nodes such a set has room for.
+const NODES_MAX: u32 = (WORDS * 64) as u32;
+
+/// `MPOL_DEFAULT`, `MPOL_BIND` and `MPOL_INTERLEAVE`.
+const DEFAULT: libc::c_int = 0;
+const BIND: libc::c_int = 2;
+const INTERLEAVE: libc::c_int = 3;
+/// `MPOL_MF_MOVE`.
+const MOVE: libc::c_uint = 1 << 1;
+/// `MPOL_F_MEMS_ALLOWED`.
+const ALLOWED: libc::c_ulong = 1 << 2;
+
+/// Where pages shall lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish<'a> {
+    /// Where they are touched first, as far as nothing else was said for the process.
+    FirstTouch,
+    /// On these nodes only.
+    On(&'a [u32]),
+    /// On one of these after the other.
+    Interleaved(&'a [u32]),
+}
+
+/// The nodes on which this process may have memory, in order.
+///
+/// # Errors
+/// The system's: it knows no nodes.
+pub fn nodes() -> io::Result<Vec<u32>> {
+    let mut set = [0_u64; WORDS];
+    // SAFETY: the kernel writes at most so many bits into `set`; the other pointers are null.
+    let got = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            ptr::null_mut::<libc::c_int>(),
+            set.as_mut_ptr(),
+            libc::c_ulong::from(NODES_MAX),
+            ptr::null_mut::<libc::c_void>(),
+            ALLOWED,
+        )
+    };
+    crate::check(got)?;
+    let is_in = |node: &u32| set[*node as usize / 64] >> (node % 64) & 1 == 1;
+    Ok((0..NODES_MAX).filter(is_in).collect())
+}
+
+/// The node of the core on which the calling thread runs now.
+///
+/// # Errors
+/// The system's.
+pub fn current_node() -> io::Result<u32> {
+    let mut node: libc::c_uint = 0;
+    // SAFETY: the kernel writes one number; it need not tell the core.
+    let got = unsafe {
+        libc::syscall(
+            libc::SYS_getcpu,
+            ptr::null_mut::<libc::c_uint>(),
+            &mut node,
+            ptr::null_mut::<libc::c_void>(),
+        )
+    };
+    crate::check(got)?;
+    Ok(node)
+}
+
+/// Says where the pages that overlap with `addresses` shall lie, those that are there already and those
+/// that are touched later. What is in them stays.
+///
+/// # Errors
+/// The system's: the addresses are no memory of this process, or it may have no memory on a node.
+pub fn place(addresses: Range<usize>, wish: Wish<'_>) -> io::Result<()> {
+    let (mode, nodes) = match wish {
+        Wish::FirstTouch => (DEFAULT, [].as_slice()),
+        Wish::On(nodes) => (BIND, nodes),
+        Wish::Interleaved(nodes) => (INTERLEAVE, nodes),
+    };
+    let mut set = [0_u64; WORDS];
+    for node in nodes {
+        let word = set.get_mut(*node as usize / 64).ok_or(io::ErrorKind::InvalidInput)?;
+        *word |= 1 << (node % 64);
+    }
+    let start = addresses.start / PAGE_BYTES * PAGE_BYTES;
+    let length = addresses.end.saturating_sub(start).next_multiple_of(PAGE_BYTES);
+    let moves = if nodes.is_empty() { 0 } else { MOVE };
+    // SAFETY: the kernel reads so many bits of `set`. Which node a page is on changes neither its
+    // address nor what is in it, so that any range of addresses may be given.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mbind,
+            start as libc::c_ulong,
+            length as libc::c_ulong,
+            mode,
+            set.as_ptr(),
+            libc::c_ulong::from(NODES_MAX),
+            moves,
+        )
+    };
+    crate::check(done).map(|_| ())
+}
+
+/// The node of each page that overlaps with `addresses`; none: nobody has touched it yet, or it is
+/// of another kind.
+///
+/// # Errors
+/// The system's.
+pub fn locate(addresses: Range<usize>) -> io::Result<Vec<Option<u32>>> {
+    let pages = pages(addresses);
+    let mut statuses = vec![-libc::ENOENT; pages.len()];
+    move_or_ask(&pages, None, &mut statuses)?;
+    Ok(statuses.into_iter().map(|status| u32::try_from(status).ok()).collect())
+}
+
+/// Moves the pages that overlap with `addresses` and that somebody has touched to a node. What is said
+/// for pages touched later does not change. Returns how many are there now.
+///
+/// # Errors
+/// The system's: it may have no memory on that node.
+pub fn migrate(addresses: Range<usize>, node: u32) -> io::Result<usize> {
+    let pages = pages(addresses);
+    let mut statuses = vec![0; pages.len()];
+    let target = libc::c_int::try_from(node).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let targets = vec![target; pages.len()];
+    move_or_ask(&pages, Some(&targets), &mut statuses)?;
+    Ok(statuses.iter().filter(|status| **status == target).count())
+}
+
+fn pages(addresses: Range<usize>) -> Vec<usize> {
+    let start = addresses.start / PAGE_BYTES * PAGE_BYTES;
+    (start..addresses.end).step_by(PAGE_BYTES).collect()
+}
+
+fn move_or_ask(
+    pages: &[usize],
+    targets: Option<&[libc::c_int]>,
+    statuses: &mut [libc::c_int],
+) -> io::Result<()> {
+    // SAFETY: all three lists have as many entries as the kernel is told, the second may be missing;
+    // it writes to the last only, and the pages it moves keep address and content.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            0,
+            pages.len() as libc::c_ulong,
+            pages.as_ptr(),
+            targets.map_or(ptr::null(), <[libc::c_int]>::as_ptr),
+            statuses.as_mut_ptr(),
+            libc::c_int::from(MOVE as u8),
+        )
+    };
+    crate::check(done).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_placed_and_found() {
+        // Where the kernel knows no nodes there is nothing to test.
+        let Ok(nodes) = nodes() else { return };
+        let node = nodes[0];
+        let mut memory = vec![0_u8; 8 * PAGE_BYTES];
+        let start = (memory.as_ptr() as usize).next_multiple_of(PAGE_BYTES);
+        let range = start..start + 4 * PAGE_BYTES;
+        place(range.clone(), Wish::On(&[node])).unwrap();
+        memory.fill(7);
+        assert_eq!(locate(range.clone()).unwrap(), [Some(node); 4]);
+        assert_eq!(migrate(range.clone(), node).unwrap(), 4);
+        place(range.clone(), Wish::Interleaved(&nodes)).unwrap();
+        place(range.clone(), Wish::FirstTouch).unwrap();
+        assert!(memory.iter().all(|byte| *byte == 7));
+        assert!(place(range, Wish::On(&[1023])).is_err());
+        assert!(nodes.len() > 1 || current_node().unwrap() == node);
+    }
+}
