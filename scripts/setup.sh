@@ -77,6 +77,22 @@ if [ "$task" = test ] && [ "$(id -u)" -eq 0 ]; then
     fi
 fi
 
+# An emulated machine with four NUMA nodes (tests/numa/vm), for whoever may show it all files; its kernel is
+# fetched with the test.
+if [ "$task" = test ] && [ "$(id -u)" -eq 0 ] && [ "$(uname -m)" = x86_64 ]; then
+    emulation=()
+    has qemu-system-x86_64 || emulation+=(qemu-system-x86)
+    has busybox || emulation+=(busybox-static)
+    has cpio || emulation+=(cpio)
+    has depmod || emulation+=(kmod)
+    if [ ${#emulation[@]} -gt 0 ]; then
+        echo "Installing Debian packages: ${emulation[*]}"
+        { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+            --no-install-recommends "${emulation[@]}" >/dev/null; } ||
+            echo "No emulator could be installed: the tests on several NUMA nodes will be skipped" >&2
+    fi
+fi
+
 rust_found=$(rustc --version 2>/dev/null | cut -d ' ' -f 2 || true)
 if [ -z "$rust_found" ] || ! version_at_least "$rust_found" "$rust_needed"; then
     echo "Combray needs Rust $rust_needed or newer; this machine has ${rust_found:-none}."

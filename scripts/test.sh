@@ -33,6 +33,7 @@ step generated cargo xtask codegen --check
 step install scripts/install.sh "$PWD/build/prefix"
 step installed tests/install/run
 step programs tests/run
+step numa tests/numa/run
 step hosts tests/cluster/run programs
 step random tests/random/run
 step mpi4py tests/mpi4py/run

@@ -15,6 +15,7 @@ pub mod error_handler;
 pub mod group;
 mod hints;
 pub mod info;
+mod machine;
 mod native;
 pub mod operation;
 mod partitioned;

@@ -12,7 +12,6 @@ pub mod membarrier;
 pub mod numa;
 pub mod process;
 pub mod random;
-pub mod resources;
 pub mod signals;
 pub mod socket;
 

@@ -4,13 +4,14 @@ use std::rc::Rc;
 
 use base::Result;
 use sys::cores;
-use sys::resources::Resource;
+use topology::{CpuSet, Kind};
 
 use super::Communicator;
 use super::duplication::packed;
 use crate::Process;
 use crate::collective;
 use crate::info::Info;
+use crate::machine;
 use crate::session::ProcessSet;
 
 /// What [`Process::split_communicator_by_kind`] puts together.
@@ -32,22 +33,25 @@ pub enum SplitKind {
 
 /// A kind of part of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part(Resource);
+pub struct Part(Kind);
+
+/// All kinds, from large to small.
+const ALL: [Kind; 5] = [Kind::NumaNode, Kind::Package, Kind::Cache(3), Kind::Core, Kind::Thread];
 
 impl Part {
     /// All kinds, from large to small.
     pub fn all() -> impl Iterator<Item = Self> {
-        Resource::ALL.into_iter().map(Self)
+        ALL.into_iter().map(Self)
     }
 
     /// Its name, which hwloc's programs use too (section 11.8 of the standard).
     pub fn name(self) -> &'static str {
         match self.0 {
-            Resource::NumaNode => "hwloc://NUMANode",
-            Resource::Package => "hwloc://Package",
-            Resource::L3Cache => "hwloc://L3Cache",
-            Resource::Core => "hwloc://Core",
-            Resource::HardwareThread => "hwloc://PU",
+            Kind::NumaNode => "hwloc://NUMANode",
+            Kind::Package => "hwloc://Package",
+            Kind::Cache(_) => "hwloc://L3Cache",
+            Kind::Core => "hwloc://Core",
+            _ => "hwloc://PU",
         }
     }
 
@@ -59,17 +63,27 @@ impl Part {
     /// Whether this process is restricted to one part of this kind, by its affinity mask as it is
     /// now.
     pub fn restricts(self) -> bool {
-        self.instance(&cores::allowed()).is_some()
+        self.instance(&own_cores()).is_some()
     }
 
-    /// The number of the part that holds all the cores.
-    fn instance(self, cores: &[usize]) -> Option<i32> {
-        self.0.instance(cores).and_then(|instance| i32::try_from(instance).ok())
+    /// The number of the part that holds all the cores: that of its first hardware thread, which all
+    /// processes of the machine agree on. None, too, where hwloc is missing.
+    fn instance(self, cores: &CpuSet) -> Option<i32> {
+        let tree = machine::tree()?;
+        let holds = |threads: &CpuSet| !cores.is_empty() && cores.is_subset(threads);
+        let mut parts = tree.of_kind(self.0).into_iter().map(|id| &tree[id].threads);
+        let first = parts.find(|threads| holds(threads))?.first()?;
+        i32::try_from(first).ok()
     }
 }
 
+/// Where this process may run, as it is now.
+fn own_cores() -> CpuSet {
+    cores::allowed().into_iter().collect()
+}
+
 /// Where a process is, for the others: the number of its part of each kind.
-type Place = [Option<i32>; Resource::ALL.len()];
+type Place = [Option<i32>; ALL.len()];
 
 impl Process {
     /// `MPI_Comm_split_type`. Returns also by which kind of part a split into the largest ones was
@@ -84,7 +98,7 @@ impl Process {
         key: i32,
         info: Option<&Info>,
     ) -> Result<(Option<Rc<Communicator>>, Option<Part>)> {
-        let cores = cores::allowed();
+        let cores = own_cores();
         let largest = self.largest_parts(communicator, kind, &cores)?;
         let color = match kind {
             SplitKind::Set(ProcessSet::World) => Some(0),
@@ -107,14 +121,13 @@ impl Process {
         &self,
         communicator: &Rc<Communicator>,
         kind: SplitKind,
-        cores: &[usize],
+        cores: &CpuSet,
     ) -> Result<Option<Part>> {
         if communicator.remote().is_some() {
             return Ok(None);
         }
         let asks = kind == SplitKind::LargestPart;
-        let own: Option<Place> =
-            asks.then(|| Resource::ALL.map(|resource| Part(resource).instance(cores)));
+        let own: Option<Place> = asks.then(|| ALL.map(|kind| Part(kind).instance(cores)));
         let all = packed(communicator.size() as usize * PLACE_BYTES);
         all.write(communicator.rank() as usize * PLACE_BYTES, &bytes_of(own));
         self.complete(collective::allgather_packed(communicator, all.clone(), PLACE_BYTES))?;
@@ -128,13 +141,13 @@ impl Process {
         };
         let places: Vec<Option<Place>> =
             (0..all.len()).step_by(PLACE_BYTES).map(place_at).collect();
-        Ok(largest_difference(&places).map(|index| Part(Resource::ALL[index])))
+        Ok(largest_difference(&places).map(|index| Part(ALL[index])))
     }
 }
 
 /// The first kind of part in which some process is, but not all of them in the same one.
 fn largest_difference(places: &[Option<Place>]) -> Option<usize> {
-    (0..Resource::ALL.len()).find(|&index| {
+    (0..ALL.len()).find(|&index| {
         let mut parts = places.iter().map(|place| place.and_then(|place| place[index]));
         let first = parts.next().flatten();
         parts.any(|part| part != first)
@@ -142,7 +155,7 @@ fn largest_difference(places: &[Option<Place>]) -> Option<usize> {
 }
 
 /// Whether the process asks, and the number of the part of each kind; negative: none.
-const PLACE_BYTES: usize = 4 + 4 * Resource::ALL.len();
+const PLACE_BYTES: usize = 4 + 4 * ALL.len();
 
 fn bytes_of(place: Option<Place>) -> [u8; PLACE_BYTES] {
     let mut bytes = [0; PLACE_BYTES];
@@ -155,7 +168,7 @@ fn bytes_of(place: Option<Place>) -> [u8; PLACE_BYTES] {
 }
 
 fn place_of(bytes: [u8; PLACE_BYTES]) -> Option<Place> {
-    let mut place = [None; Resource::ALL.len()];
+    let mut place = [None; ALL.len()];
     for (part, word) in place.iter_mut().zip(bytes[4..].as_chunks::<4>().0) {
         *part = Some(i32::from_le_bytes(*word)).filter(|part| *part >= 0);
     }

@@ -1,9 +1,13 @@
 //! The seats of the processes of this machine.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 
 use sys::cores;
-use topology::{Error, Kind, Scope, Topology};
+use sys::mapping::create_memory_file;
+use topology::{Error, Hwloc, Kind, Scope, Topology};
 
 use super::LaunchError;
 use crate::binding::{self, Bind, Policy, Seat};
@@ -15,6 +19,8 @@ pub(super) struct Seating {
     topology: Option<Topology>,
     /// The seats by local rank; none: nothing is bound.
     seats: Vec<Seat>,
+    /// What hwloc told of the machine, for processes that ask.
+    description: Option<File>,
 }
 
 impl Seating {
@@ -23,7 +29,7 @@ impl Seating {
     /// # Errors
     /// What was asked for cannot be had on this machine.
     pub(super) fn of(start: &Start) -> Result<Self, LaunchError> {
-        let free = Self { topology: None, seats: Vec::new() };
+        let free = Self { topology: None, seats: Vec::new(), description: None };
         let (policy, _) = Policy::from_wishes(&start.wishes).map_err(LaunchError::new)?;
         let processes = start.ranks.len();
         let is_default = policy == Policy::default();
@@ -32,15 +38,17 @@ impl Seating {
         if (is_all || policy.bind == Bind::Nothing) && !start.reports_bindings {
             return Ok(free);
         }
-        let topology = match Topology::this_machine(Scope::Cores) {
-            Ok(topology) => topology,
+        let (topology, description) = match look() {
+            Ok(found) => found,
             // Nobody asked for more than there is without hwloc.
             Err(Error::Missing { .. }) if is_default => return Ok(free),
             Err(error) => return Err(LaunchError::new(error.to_string())),
         };
         let seats = binding::plan(&topology, topology.root(), processes, &policy);
         let seats = seats.map_err(LaunchError::new)?;
-        Ok(Self { topology: Some(topology), seats })
+        // Where it cannot be kept, who asks looks for itself.
+        let description = keep(&description).ok();
+        Ok(Self { topology: Some(topology), seats, description })
     }
 
     /// The hardware threads of a process; none: all.
@@ -71,6 +79,10 @@ impl Seating {
             return Vec::new();
         };
         let mut variables = vec![("COMBRAY_CORES", cores::usable().to_string())];
+        if let Some(file) = &self.description {
+            let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+            variables.push(("COMBRAY_TOPOLOGY", path));
+        }
         let is_set = |name: &&str| {
             std::env::var_os(name).is_some()
                 || own.iter().any(|(known, _)| known == OsStr::new(name))
@@ -92,6 +104,20 @@ impl Seating {
     fn seat(&self, local_rank: usize) -> Option<&topology::CpuSet> {
         self.seats.get(local_rank)?.as_ref()
     }
+}
+
+/// This machine as far as this process may use it, and what hwloc told of all of it.
+fn look() -> Result<(Topology, String), Error> {
+    let text = Hwloc::load()?.this_machine(Scope::Cores)?;
+    let allowed = cores::allowed().into_iter().collect();
+    Ok((Topology::from_xml(&text)?.restricted(&allowed)?, text))
+}
+
+/// Keeps a text where the processes of this machine can read it as long as this one lives.
+fn keep(text: &str) -> io::Result<File> {
+    let mut file = create_memory_file(c"combray-topology", text.len())?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
 }
 
 /// By which a person tells OpenMP where its threads run.

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# What is looked at inside of the emulated machine (tests/numa/vm): prints "ok NAME" or "FAILED NAME".
+cd "$(dirname "$(realpath "$0")")/../.." || exit 1
+bin=build/prefix/bin
+program=build/numa/placed
+
+expect() {
+    local name=$1 expected=$2 found=$3
+    if [ "$found" = "$expected" ]; then
+        echo "ok $name"
+    else
+        printf 'FAILED %s\nexpected:\n%s\nfound:\n%s\n' "$name" "$expected" "$found"
+    fi
+}
+
+# Names of interfaces and sizes of memory are the kernel's own.
+tree=$($bin/combray topo)
+expect discovery "4 packages, 4 NUMA nodes, 8 threads" \
+    "$($bin/combray topo --json | python3 -c '
+import json, sys
+counts = {}
+def visit(one):
+    counts[one["kind"]] = counts.get(one["kind"], 0) + 1
+    for name in ("children", "memories"):
+        for inside in one.get(name, []): visit(inside)
+visit(json.load(sys.stdin)["tree"])
+print("%d packages, %d NUMA nodes, %d threads" % (counts["package"], counts["NUMA node"], counts["thread"]))')"
+expect distances "$(cat tests/numa/distances)" "$(grep -A5 '^Distances' <<<"$tree" | tail -n 4)"
+expect interfaces "network NUMA node 0
+network NUMA node 2" "$(awk '$2 == "network" { print $2, $3, $4, $5 }' <<<"$tree")"
+
+bindings() { sed -n 's/^combray: \(rank .*\)/\1/p' | sort; }
+each_on_its_node="rank 0: package 0, NUMA node 0, cores 0-1 (hardware threads 0-1)
+rank 1: package 1, NUMA node 1, cores 2-3 (hardware threads 2-3)
+rank 2: package 2, NUMA node 2, cores 4-5 (hardware threads 4-5)
+rank 3: package 3, NUMA node 3, cores 6-7 (hardware threads 6-7)"
+expect default_binding "$each_on_its_node" "$($bin/mpiexec -n 4 --report-bindings $program bound 2>&1 | bindings)"
+expect bind_to_numa "$each_on_its_node" \
+    "$($bin/mpiexec -n 4 --map-by numa --bind-to numa --report-bindings $program bound 2>&1 | bindings)"
+expect bind_to_core "rank 0: package 0, NUMA node 0, core 0 (hardware threads 0)
+rank 1: package 1, NUMA node 1, core 2 (hardware threads 2)" \
+    "$($bin/mpiexec -n 2 --map-by numa --bind-to core --report-bindings true 2>&1 | bindings)"
+for what in bound allocated interleaved migrated windows split; do
+    found=$($bin/mpiexec -n 4 $program $what 2>&1)
+    expect "$what" "$what: well" "$found"
+done

@@ -1,0 +1,157 @@
+// Run by guest.sh on a machine with four NUMA nodes: four processes, each on a node of its own. The first
+// argument names what is looked at; rank 0 prints "NAME: well", others what is wrong.
+#define _GNU_SOURCE
+#include <combray.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE = 4096, PAGES = 64, BYTES = PAGE * PAGES, NODES = 4 };
+
+static int rank, faults;
+static const char *what;
+
+#define EXPECT(found, expected) expect(#found, __LINE__, found, expected)
+
+static void expect(const char *text, int line, long found, long expected) {
+    if (found == expected) return;
+    faults++;
+    printf("%s: rank %d, line %d: %s is %ld, expected %ld\n", what, rank, line, text, found, expected);
+}
+
+static int node_of(const void *address) {
+    int node = -2;
+    EXPECT(combray_node_of(address, &node), MPI_SUCCESS);
+    return node;
+}
+
+static void all_on(const char *memory, int node) {
+    for (int page = 0; page < PAGES; page++) EXPECT(node_of(memory + page * PAGE), node);
+}
+
+static char *fresh(void) {
+    void *memory = NULL;
+    if (posix_memalign(&memory, PAGE, BYTES)) MPI_Abort(MPI_COMM_WORLD, 1);
+    // What the heap had before may lie anywhere.
+    EXPECT(combray_place(memory, BYTES, "first-touch"), MPI_SUCCESS);
+    memset(memory, 3, BYTES);
+    EXPECT(combray_place(memory, BYTES, "here"), MPI_SUCCESS);
+    return memory;
+}
+
+// By default: on the own node's two cores, with memory there.
+static void bound(void) {
+    cpu_set_t set;
+    EXPECT(sched_getaffinity(0, sizeof set, &set), 0);
+    EXPECT(CPU_COUNT(&set), 2);
+    EXPECT(CPU_ISSET(2 * rank, &set) != 0, 1);
+    static char touched[BYTES];
+    memset(touched, 1, BYTES);
+    EXPECT(node_of(touched + BYTES / 2), rank);
+    const char *places = getenv("OMP_PLACES");
+    char expected[20];
+    snprintf(expected, sizeof expected, "{%d},{%d}", 2 * rank, 2 * rank + 1);
+    EXPECT(places && !strcmp(places, expected), 1);
+}
+
+static void allocated(void) {
+    for (int node = 0; node < NODES; node++) {
+        char place[20], *memory;
+        MPI_Info info;
+        snprintf(place, sizeof place, "node:%d", node);
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "combray_memory", place);
+        EXPECT(MPI_Alloc_mem(BYTES, info, &memory), MPI_SUCCESS);
+        MPI_Info_free(&info);
+        memset(memory, 1, BYTES);
+        all_on(memory, node);
+        MPI_Free_mem(memory);
+    }
+}
+
+static void interleaved(void) {
+    int count[NODES] = {0};
+    char *memory = fresh();
+    EXPECT(combray_place(memory, BYTES, "interleave"), MPI_SUCCESS);
+    for (int page = 0; page < PAGES; page++) count[node_of(memory + page * PAGE) & 3]++;
+    for (int node = 0; node < NODES; node++) EXPECT(count[node], PAGES / NODES);
+    EXPECT(combray_place(memory, BYTES, "interleave:1,3"), MPI_SUCCESS);
+    for (int page = 0; page < PAGES; page++) EXPECT(node_of(memory + page * PAGE) % 2, 1);
+    EXPECT(memory[BYTES - 1], 3);
+}
+
+static void migrated(void) {
+    char *memory = fresh(), place[20];
+    all_on(memory, rank);
+    snprintf(place, sizeof place, "node:%d", (rank + 1) % NODES);
+    EXPECT(combray_place(memory, BYTES, place), MPI_SUCCESS);
+    all_on(memory, (rank + 1) % NODES);
+    // Whoever is elsewhere now takes it along.
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(2 * ((rank + 2) % NODES), &set);
+    EXPECT(sched_setaffinity(0, sizeof set, &set), 0);
+    EXPECT(combray_place(memory, BYTES, "first-touch"), MPI_SUCCESS);
+    EXPECT(combray_place(memory, BYTES, "here"), MPI_SUCCESS);
+    all_on(memory, (rank + 2) % NODES);
+    for (int at = 0; at < BYTES; at++)
+        if (memory[at] != 3) faults++;
+    EXPECT(combray_place(memory, BYTES, "node:4") != MPI_SUCCESS, 1);
+}
+
+static void windows(void) {
+    for (int shared = 0; shared < 2; shared++) {
+        char place[20], *memory;
+        MPI_Win win;
+        MPI_Info info;
+        snprintf(place, sizeof place, "node:%d", 3 - rank);
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "combray_memory", place);
+        if (shared)
+            MPI_Win_allocate_shared(BYTES, 1, info, MPI_COMM_WORLD, &memory, &win);
+        else
+            MPI_Win_allocate(BYTES, 1, info, MPI_COMM_WORLD, &memory, &win);
+        MPI_Info_free(&info);
+        memset(memory, 1, BYTES);
+        all_on(memory, 3 - rank);
+        MPI_Win_free(&win);
+    }
+}
+
+static void split(void) {
+    MPI_Info info;
+    MPI_Comm node;
+    int size = 0;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpi_hw_resource_type", "hwloc://NUMANode");
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, 0, info, &node);
+    EXPECT(node != MPI_COMM_NULL, 1);
+    if (node != MPI_COMM_NULL) MPI_Comm_size(node, &size);
+    EXPECT(size, 1);
+    MPI_Info_free(&info);
+}
+
+int main(int argc, char **argv) {
+    const struct {
+        const char *name;
+        void (*look)(void);
+    } all[] = {{"bound", bound},       {"allocated", allocated}, {"interleaved", interleaved},
+               {"migrated", migrated}, {"windows", windows},     {"split", split}};
+    int total = 1;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    what = argc > 1 ? argv[1] : "";
+    faults = 1;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(what, all[i].name)) {
+            faults = 0;
+            all[i].look();
+        }
+    fflush(stdout);
+    MPI_Allreduce(&faults, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0 && total == 0) printf("%s: well\n", what);
+    MPI_Finalize();
+    return total != 0;
+}
