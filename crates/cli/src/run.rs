@@ -229,6 +229,7 @@ impl Reader<'_> {
             Meaning::InTurn => self.plan.in_turn = true,
             Meaning::Seating(wish) => self.wish(wish, &value)?,
             Meaning::SeatingAs(wish, words) => self.wish(wish, words)?,
+            Meaning::Needs => self.wish("needs", &needs(name, raw)?)?,
             Meaning::ReportBindings => self.plan.reports_bindings = true,
             Meaning::DryRun => *self.is_dry_run = true,
             Meaning::Machine => *self.machine = Some(value.into_owned()),
@@ -289,6 +290,16 @@ fn count(name: &str, value: &str) -> Result<u32, String> {
     count.ok_or_else(|| {
         format!("{name} wants the number of processes, 1 to {PROCESSES_MAX}, and got \"{value}\"")
     })
+}
+
+/// A description of needs: the words themselves, or those of a file.
+fn needs(option: &str, words: &OsStr) -> Result<String, String> {
+    let text = words.to_string_lossy();
+    if text.contains(':') {
+        return Ok(text.into_owned());
+    }
+    let file = std::fs::read_to_string(words);
+    file.map_err(|error| format!("{option}: the file {text} cannot be read: {error}"))
 }
 
 /// The variable that an option sets. Without a value it is the launcher's own, which all inherit

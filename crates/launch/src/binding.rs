@@ -4,11 +4,13 @@
 //! to the hardware threads on which the process may run; ranking tells which process gets which
 //! place.
 
+mod needs;
 mod order;
 mod policy;
 
 use topology::{CpuSet, Kind, ObjectId, Topology};
 
+pub use needs::Needs;
 pub use policy::{Bind, HostOrder, Mapping, Policy};
 
 /// The hardware threads on which a process of this machine may run; none: all that the machine allows.
@@ -24,16 +26,24 @@ struct Spot {
     count: usize,
 }
 
-/// Gives each of so many processes of a machine its seat, in the order of their ranks.
+/// Gives each process of a machine its seat; `ranks` are theirs in the job, in order.
 ///
 /// # Errors
 /// A text for people: the machine has no such level, or not enough of it.
 pub fn plan(
     topology: &Topology,
     machine: ObjectId,
-    processes: usize,
+    ranks: &[u32],
     policy: &Policy,
 ) -> Result<Vec<Seat>, String> {
+    if let Some(needs) = &policy.needs {
+        return if ranks.is_empty() {
+            Ok(Vec::new())
+        } else {
+            needs.plan(topology, machine, ranks)
+        };
+    }
+    let processes = ranks.len();
     let planner = Planner { topology, machine, processes, policy };
     if policy.bind == Bind::Nothing {
         return Ok(vec![None; processes]);

@@ -7,7 +7,7 @@ use topology::{Scope, Topology};
 pub fn machine(described: Option<&str>) -> Result<Topology, String> {
     let topology = match described {
         Some(text) => Topology::described(text),
-        None => Topology::this_machine(Scope::Cores),
+        None => Topology::this_machine(Scope::Devices),
     };
     topology.map_err(|error| error.to_string())
 }

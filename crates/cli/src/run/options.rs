@@ -43,6 +43,8 @@ pub enum Meaning {
     Seating(&'static str),
     /// The same with words that the spelling says itself.
     SeatingAs(&'static str, &'static str),
+    /// What groups of processes need, or a file that tells.
+    Needs,
     /// Each process tells where it is bound.
     ReportBindings,
     /// Nothing is started.
@@ -167,6 +169,12 @@ pub const OPTIONS: &[RunOption] = &[
         Takes::One,
         Meaning::Seating("rank-by"),
         "ORDER    slot: ranks follow places from left to right; numa, package, ...: in turn",
+    ),
+    option(
+        &["--needs"],
+        Takes::One,
+        Meaning::Needs,
+        "WORDS    place groups by needs, as \"0-3: memory; 4: network\"; or a file with that",
     ),
     option(
         &[

@@ -2,6 +2,8 @@
 
 use topology::Kind;
 
+use super::Needs;
+
 /// How the processes of a machine get their seats.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
@@ -14,6 +16,8 @@ pub struct Policy {
     pub rank: Option<Option<Kind>>,
     /// How many cores each process gets; 0: nothing was said.
     pub cores_each: u32,
+    /// What the processes need; then nothing else counts.
+    pub needs: Option<Needs>,
     /// Whether more processes may be bound to some hardware threads than these are.
     pub overload: bool,
 }
@@ -102,6 +106,7 @@ impl Policy {
                 ("map-by", words) => hosts = policy.map_by(words)?,
                 ("bind-to", words) => policy.bind_to(words)?,
                 ("rank-by", words) => policy.rank_by(words)?,
+                ("needs", words) => policy.needs = Some(Needs::parse(words)?),
                 _ => return Err(format!("\"{wish}\" is no wish for the binding of processes")),
             }
         }

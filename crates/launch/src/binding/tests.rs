@@ -32,7 +32,8 @@ fn seats(topology: &Topology, processes: usize, words: [&str; 3]) -> Result<Stri
     let wishes = wishes.filter(|(_, words)| !words.is_empty());
     let wishes: Vec<String> = wishes.map(|(name, words)| format!("{name} {words}")).collect();
     let (policy, _) = Policy::from_wishes(&wishes)?;
-    let seats = plan(topology, topology.root(), processes, &policy)?;
+    let seats =
+        plan(topology, topology.root(), &(0..processes as u32).collect::<Vec<_>>(), &policy)?;
     let text = |seat: &Seat| seat.as_ref().map_or("all".to_owned(), CpuSet::to_string);
     Ok(seats.iter().map(text).collect::<Vec<_>>().join(" "))
 }

@@ -28,7 +28,8 @@ pub fn preview(plan: &Plan, topology: &Topology) -> Result<Vec<Preview>, LaunchE
     for (number, name) in placement.hosts.iter().enumerate() {
         let on_host = |rank: &usize| placement.ranks[*rank] == number;
         let ranks: Vec<usize> = (0..placement.ranks.len()).filter(on_host).collect();
-        let seats = binding::plan(topology, topology.root(), ranks.len(), &policy);
+        let numbers: Vec<u32> = ranks.iter().map(|rank| *rank as u32).collect();
+        let seats = binding::plan(topology, topology.root(), &numbers, &policy);
         let host = name.clone().unwrap_or_else(host_name);
         for (rank, seat) in ranks.into_iter().zip(seats.map_err(LaunchError::new)?) {
             previews[rank] = Some(Preview { host: host.clone(), seat });

@@ -10,7 +10,7 @@ use sys::mapping::create_memory_file;
 use topology::{Error, Hwloc, Kind, Scope, Topology};
 
 use super::LaunchError;
-use crate::binding::{self, Bind, Policy, Seat};
+use crate::binding::{self, Bind, Needs, Policy, Seat};
 use crate::protocol::Start;
 
 /// Where each process runs.
@@ -38,13 +38,14 @@ impl Seating {
         if (is_all || policy.bind == Bind::Nothing) && !start.reports_bindings {
             return Ok(free);
         }
-        let (topology, description) = match look() {
+        let (topology, description) = match look(&policy) {
             Ok(found) => found,
             // Nobody asked for more than there is without hwloc.
             Err(Error::Missing { .. }) if is_default => return Ok(free),
             Err(error) => return Err(LaunchError::new(error.to_string())),
         };
-        let seats = binding::plan(&topology, topology.root(), processes, &policy);
+        let ranks: Vec<u32> = start.ranks.iter().map(|(rank, _)| *rank).collect();
+        let seats = binding::plan(&topology, topology.root(), &ranks, &policy);
         let seats = seats.map_err(LaunchError::new)?;
         // Where it cannot be kept, who asks looks for itself.
         let description = keep(&description).ok();
@@ -107,8 +108,10 @@ impl Seating {
 }
 
 /// This machine as far as this process may use it, and what hwloc told of all of it.
-fn look() -> Result<(Topology, String), Error> {
-    let text = Hwloc::load()?.this_machine(Scope::Cores)?;
+fn look(policy: &Policy) -> Result<(Topology, String), Error> {
+    let wants_network = policy.needs.as_ref().is_some_and(Needs::names_network);
+    let scope = if wants_network { Scope::Devices } else { Scope::Cores };
+    let text = Hwloc::load()?.this_machine(scope)?;
     let allowed = cores::allowed().into_iter().collect();
     Ok((Topology::from_xml(&text)?.restricted(&allowed)?, text))
 }
