@@ -34,13 +34,14 @@ each_on_its_node="rank 0: package 0, NUMA node 0, cores 0-1 (hardware threads 0-
 rank 1: package 1, NUMA node 1, cores 2-3 (hardware threads 2-3)
 rank 2: package 2, NUMA node 2, cores 4-5 (hardware threads 4-5)
 rank 3: package 3, NUMA node 3, cores 6-7 (hardware threads 6-7)"
-expect default_binding "$each_on_its_node" "$($bin/mpiexec -n 4 --report-bindings $program bound 2>&1 | bindings)"
+expect default_binding "$each_on_its_node" "$($bin/mpiexec -n 4 --report-bindings true 2>&1 | bindings)"
 expect bind_to_numa "$each_on_its_node" \
-    "$($bin/mpiexec -n 4 --map-by numa --bind-to numa --report-bindings $program bound 2>&1 | bindings)"
+    "$($bin/mpiexec -n 4 --map-by numa --bind-to numa --report-bindings true 2>&1 | bindings)"
 expect bind_to_core "rank 0: package 0, NUMA node 0, core 0 (hardware threads 0)
 rank 1: package 1, NUMA node 1, core 2 (hardware threads 2)" \
     "$($bin/mpiexec -n 2 --map-by numa --bind-to core --report-bindings true 2>&1 | bindings)"
-for what in bound allocated interleaved migrated windows split; do
-    found=$($bin/mpiexec -n 4 $program $what 2>&1)
-    expect "$what" "$what: well" "$found"
+# One job looks at everything, as starting one takes long here.
+found=$($bin/mpiexec -n 4 $program 2>&1)
+for what in bound allocated interleaved windows split migrated; do
+    expect "$what" "$what: well" "$(grep "^$what: " <<<"$found")"
 done

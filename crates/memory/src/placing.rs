@@ -117,12 +117,15 @@ impl Placing {
         match self {
             Self::FirstTouch => numa::place(addresses, Wish::FirstTouch)?,
             Self::Node(node) => numa::place(addresses, Wish::On(&[*node]))?,
-            Self::Interleaved(wanted) if wanted.is_empty() => {
-                numa::place(addresses, Wish::Interleaved(&numa::nodes()?))?;
+            Self::Interleaved(wanted) => {
+                let all = if wanted.is_empty() { numa::nodes()? } else { Vec::new() };
+                let nodes = if wanted.is_empty() { &all } else { wanted };
+                numa::place(addresses.clone(), Wish::Interleaved(nodes))?;
+                // The system leaves pages where they are if that is on any of the nodes.
+                numa::migrate(addresses, nodes)?;
             }
-            Self::Interleaved(wanted) => numa::place(addresses, Wish::Interleaved(wanted))?,
             Self::Here => {
-                numa::migrate(addresses, numa::current_node()?)?;
+                numa::migrate(addresses, &[numa::current_node()?])?;
             }
         }
         Ok(())

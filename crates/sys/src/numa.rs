@@ -121,18 +121,23 @@ pub fn locate(addresses: Range<usize>) -> io::Result<Vec<Option<u32>>> {
     Ok(statuses.into_iter().map(|status| u32::try_from(status).ok()).collect())
 }
 
-/// Moves the pages that overlap with `addresses` and that somebody has touched to a node. What is said
-/// for pages touched later does not change. Returns how many are there now.
+/// Moves the pages that overlap with `addresses` and that somebody has touched to these nodes in turn. What
+/// is said for pages touched later does not change. Returns how many are there now.
 ///
 /// # Errors
-/// The system's: it may have no memory on that node.
-pub fn migrate(addresses: Range<usize>, node: u32) -> io::Result<usize> {
+/// The system's: it may have no memory on such a node; there is none among `nodes`.
+pub fn migrate(addresses: Range<usize>, nodes: &[u32]) -> io::Result<usize> {
     let pages = pages(addresses);
     let mut statuses = vec![0; pages.len()];
-    let target = libc::c_int::try_from(node).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let targets = vec![target; pages.len()];
+    let mut targets = Vec::with_capacity(pages.len());
+    for node in nodes.iter().cycle().take(pages.len()) {
+        targets.push(libc::c_int::try_from(*node).map_err(|_| io::ErrorKind::InvalidInput)?);
+    }
+    if targets.len() < pages.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     move_or_ask(&pages, Some(&targets), &mut statuses)?;
-    Ok(statuses.iter().filter(|status| **status == target).count())
+    Ok(statuses.iter().zip(&targets).filter(|(status, target)| status == target).count())
 }
 
 fn pages(addresses: Range<usize>) -> Vec<usize> {
@@ -176,7 +181,7 @@ mod tests {
         place(range.clone(), Wish::On(&[node])).unwrap();
         memory.fill(7);
         assert_eq!(locate(range.clone()).unwrap(), [Some(node); 4]);
-        assert_eq!(migrate(range.clone(), node).unwrap(), 4);
+        assert_eq!(migrate(range.clone(), &[node]).unwrap(), 4);
         place(range.clone(), Wish::Interleaved(&nodes)).unwrap();
         place(range.clone(), Wish::FirstTouch).unwrap();
         assert!(memory.iter().all(|byte| *byte == 7));
