@@ -14,6 +14,11 @@ QUICK, QUICK_SIZES = ("barrier", "allreduce"), (8,)
 # Numbers of threads of each process, and the messages that each has underway.
 THREADS, THREADS_WINDOW = "1,2,4,8", 64
 
+# Processes on each host and threads of each, with as many threads in all.
+SPLITS = ((4, 1), (2, 2), (1, 4))
+# Messages that each of them has underway (see bench/programs/threads.c).
+SATURATION_WINDOW = 4
+
 CELL_LIMIT, MEAN_LIMIT = 1.2, 0.8
 
 

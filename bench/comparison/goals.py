@@ -17,6 +17,7 @@ FASTEST_RAIL = "combray/eth0"
 KINDS = {
     "latency": (False, ""), "rate": (True, ""), "bandwidth": (True, ""),  # beside the best other
     "usual time": (False, ""), "usual rate": (True, ""),    # library; these by medians
+    "splits": (True, " of the best split"),
     "growth": (True, " of fewer threads"),
     "twin": (False, " of its twin"),                        # beside what was measured with it
     "peer and twin": (False, ", and of its twin"),           # the worse of both
@@ -90,6 +91,8 @@ def goal_between_hosts(key: Key):
     if key.benchmark == "segments":
         return {(4, 16): Goal("latency", 0.2), (64, 64): Goal("time", 8)}.get(
             (key.size, key.value))
+    if key.benchmark == "saturation" and key.value == cells.SPLITS[-1][1]:
+        return Goal("splits", 0.9)
     return figures.get((key.benchmark, key.variant, key.size))
 
 
@@ -151,6 +154,8 @@ def judged_value(measurements: Measurements, key: Key):
     if goal.kind == "speed":
         # A burst that the shaping lets through flatters single batches: the usual one counts.
         return key.size / measurements.median(key, SUBJECT)
+    if goal.kind == "splits":
+        return evenness(measurements, key)
     if goal.kind == "growth":
         return growth(measurements, key)
     if goal.kind in ("usual time", "usual rate"):
@@ -167,6 +172,14 @@ def growth(measurements: Measurements, key: Key):
                    and measurements.median(other, SUBJECT))
     return min((rate / max(fewer for _, fewer in rates[:index])
                 for index, (_, rate) in enumerate(rates) if index), default=None)
+
+
+def evenness(measurements: Measurements, key: Key):
+    """The bandwidth of the slowest split into processes and threads, beside the fastest; usual ones."""
+    times = [measurements.median(other, SUBJECT) for other in measurements.samples
+             if (other.benchmark, other.size, other.place) == (key.benchmark, key.size, key.place)]
+    times = [time for time in times if time]
+    return min(times) / max(times) if len(times) == len(cells.SPLITS) else None
 
 
 def verdict(measurements: Measurements, key: Key) -> str:

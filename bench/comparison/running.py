@@ -35,6 +35,7 @@ class Part:
     place: OneMachine | Cluster = ONE_MACHINE
     variations: tuple = ()
     libraries: tuple = ()  # the only ones that run it; empty: all
+    pinned: bool = True  # the benchmark binds its processes
     application: str = ""  # a program of examples/ instead of the benchmark
 
     @property
@@ -282,8 +283,9 @@ def command_of(library: Library, part: Part, wants_transport: bool) -> list:
     if part.application:
         return part.place.command(library, part.processes, list(part.options), part.application)
     transport = ["--transport"] if wants_transport else []
+    pinning = [part.place.pinning] if part.pinned else []
     return part.place.command(library, part.processes,
-                              [*transport, "--json", part.place.pinning, *part.options,
+                              [*transport, "--json", *pinning, *part.options,
                                *part.benchmarks])
 
 

@@ -26,13 +26,20 @@ def label(key: Key) -> str:
         words.append(f"{key.variant} ×{key.value}")
     elif key.variant:
         words.append(key.variant)
-    if key.processes > 2:
+    if key.processes > 2 and key.benchmark != "saturation":
         words.append(f"{key.processes} processes")
     return ", ".join(words)
 
 
 def shows_bandwidth(key: Key) -> bool:
-    return key.benchmark in ("pingpong", "pingping", "sockets") and key.size >= 1 << 16
+    large = key.benchmark in ("pingpong", "pingping", "sockets") and key.size >= 1 << 16
+    return large or key.benchmark == "saturation"
+
+
+def bytes_of(key: Key) -> int:
+    """All that is underway in one figure."""
+    threads = cells.SPLITS[0][0] * cells.SPLITS[0][1]
+    return key.size * (threads * cells.SATURATION_WINDOW if key.benchmark == "saturation" else 1)
 
 
 def figure(measurements: Measurements, key: Key, name: str) -> str:
@@ -45,7 +52,8 @@ def figure(measurements: Measurements, key: Key, name: str) -> str:
         count = messages[key.benchmark]
         return f"{count / best:.2f} ({count / median:.2f}) M/s"
     if shows_bandwidth(key):
-        return f"{key.size / best * 1e-3:.3g} ({key.size / median * 1e-3:.3g}) GB/s"
+        size = bytes_of(key)
+        return f"{size / best * 1e-3:.3g} ({size / median * 1e-3:.3g}) GB/s"
     if measurements.ratio_to_twin(key, name) is not None:
         return f"{best:.1f} µs, {measurements.ratio_to_twin(key, name):.2f} of twin"
     if key.benchmark in goals.APPLICATIONS:

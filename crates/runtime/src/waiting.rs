@@ -17,9 +17,13 @@ const SPIN_MAX: Duration = Duration::from_micros(200);
 /// Sleeping begins after waiting this long.
 const AWAKE_MAX: Duration = Duration::from_millis(2);
 
-/// Where threads of one process outnumber its cores, one looks so often before it yields: several times as long
-/// as a change from thread to thread lasts, so that two that are at work on both sides go on together.
-const LOOKS_PER_YIELD: u32 = 256;
+/// Where threads of one process outnumber its cores, one looks for so long before it yields: several
+/// times as long as a change from thread to thread lasts, so that two that are at work on both sides go
+/// on together.
+const SPIN_AMONG_THREADS: Duration = Duration::from_micros(15);
+
+/// There the clock is read once in this many rounds, some of which are system calls.
+const ROUNDS_AMONG_THREADS: u32 = 16;
 
 /// The clock is read once in this many rounds.
 const ROUNDS_PER_LOOK: u32 = 64;
@@ -33,6 +37,8 @@ pub struct Patience {
     crowd: Crowd,
     rounds: u32,
     since: Option<Instant>,
+    /// When it yielded last to threads of its own process.
+    yielded: Option<Instant>,
     stage: Stage,
 }
 
@@ -62,7 +68,7 @@ impl Patience {
     /// A wait that begins now.
     #[inline]
     pub fn new(crowd: Crowd) -> Self {
-        Self { crowd, rounds: 0, since: None, stage: Self::first_stage(crowd) }
+        Self { crowd, rounds: 0, since: None, yielded: None, stage: Self::first_stage(crowd) }
     }
 
     /// Something happened, though not what was waited for: patience is new.
@@ -85,7 +91,7 @@ impl Patience {
             self.look_at_clock();
         }
         match self.stage {
-            Stage::Spin if self.yields_to_threads() => cores::yield_now(),
+            Stage::Spin if self.crowd == Crowd::Threads => self.spin_among_threads(),
             Stage::Spin => hint::spin_loop(),
             Stage::Yield => cores::yield_now(),
             Stage::Sleep => {}
@@ -93,9 +99,16 @@ impl Patience {
         self.stage
     }
 
-    #[inline]
-    fn yields_to_threads(&self) -> bool {
-        self.crowd == Crowd::Threads && self.rounds.is_multiple_of(LOOKS_PER_YIELD)
+    fn spin_among_threads(&mut self) {
+        if self.rounds % ROUNDS_AMONG_THREADS != 1 {
+            hint::spin_loop();
+            return;
+        }
+        let now = Instant::now();
+        if now - *self.yielded.get_or_insert(now) >= SPIN_AMONG_THREADS {
+            cores::yield_now();
+            self.yielded = None;
+        }
     }
 
     #[cold]
