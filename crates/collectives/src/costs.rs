@@ -57,7 +57,7 @@ impl Default for Costs {
             flag_ns: 60,
             turn_ns: 700,
             copy_ps: 100,
-            slot_ns: 400,
+            slot_ns: 500,
             slot_ps: 42,
             fetch_ns: 1800,
             fetch_ps: 76,

@@ -1,6 +1,6 @@
 //! What operations on the board cost, and those that copy once.
 
-use crate::board::{Room, Rooms, goes_by_shares, piece_count};
+use crate::board::{Room, Rooms, goes_by_shares, goes_through_one, piece_count};
 use crate::estimate::{Cost, Estimate};
 use crate::fold::Operands;
 use crate::member::Member;
@@ -19,6 +19,8 @@ struct Movement {
     to_root: bool,
     /// The share of a reduction that each puts into its slot again, when all operands are there.
     share: usize,
+    /// How often processes wait for others.
+    stages: u64,
     /// The most bytes that a slot must hold.
     room: usize,
 }
@@ -61,16 +63,15 @@ pub(crate) fn on_board(
         },
     );
     let is_small = movement.room <= rooms.small.slot_bytes;
-    if !is_small {
-        let readers = if goes_on { 1 } else { take.0.max(combine.0).max(1) };
+    // On a crowded machine what is read has been there for long, or comes from the same core.
+    if !is_small && !member.situation.crowded {
+        let readers = take.0.max(combine.0).max(1);
         let slots = if movement.put.0 == 1 { 1 } else { size - 1 };
         estimate.find_slots(readers, slots);
     }
-    estimate.repeat(if share > 0 { 2 } else { 1 }, |one| {
-        match movement.to_root && is_small || goes_on {
-            true => one.flag_to_root(),
-            false => one.flag(),
-        }
+    estimate.repeat(movement.stages, |one| match movement.to_root && is_small || goes_on {
+        true => one.flag_to_root(),
+        false => one.flag(),
     });
     Some(estimate.cost())
 }
@@ -79,7 +80,7 @@ fn movement(operation: Operation, member: Member, bytes: usize) -> Movement {
     let (size, others) = (u64::from(member.size), u64::from(member.size - 1));
     let times = |count: u64| bytes.saturating_mul(count as usize);
     let operands = Operands { count: bytes, element_bytes: 1, commutative: true };
-    let one = Movement { room: bytes, ..Movement::default() };
+    let one = Movement { room: bytes, stages: 1, ..Movement::default() };
     match operation {
         Operation::Barrier => one,
         Operation::Bcast => Movement { put: (1, bytes), take: (others, bytes), ..one },
@@ -106,6 +107,11 @@ fn movement(operation: Operation, member: Member, bytes: usize) -> Movement {
         Operation::Reduce | Operation::Allreduce => {
             let is_rooted = operation == Operation::Reduce;
             let takers = if is_rooted { 1 } else { size };
+            if !is_rooted && goes_through_one(member, operands) {
+                // What the one shows takes as long as it takes one other to show something.
+                let (put, combine) = ((others, times(2)), (1, times(others)));
+                return Movement { put, combine, take: (others, bytes), stages: 2, ..one };
+            }
             if !goes_by_shares(member, operands, is_rooted) {
                 let putters = if is_rooted { others } else { size };
                 let (put, combine) = ((putters, bytes), (takers, times(others)));
@@ -118,6 +124,7 @@ fn movement(operation: Operation, member: Member, bytes: usize) -> Movement {
                 take: (takers, rest),
                 combine: (size, rest),
                 share,
+                stages: 2,
                 room: bytes.saturating_add(share),
                 ..one
             }

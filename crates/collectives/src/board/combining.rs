@@ -32,6 +32,17 @@ pub(crate) fn goes_by_shares(member: Member, operands: Operands, has_root: bool)
     is_shared && operands.bytes() >= least && operands.count >= member.size as usize
 }
 
+/// Of so many bytes the operands go through one process where they take turns: below, all combine all
+/// in the time of a turn; above, that one would work while cores are idle.
+const THROUGH_ONE_BYTES: std::ops::RangeInclusive<usize> = (4 << 10)..=(16 << 10);
+
+/// Whether it is better that one process combines all operands and shows the result: where several
+/// processes share a core, each other one then waits for its turn once instead of twice.
+pub(crate) fn goes_through_one(member: Member, operands: Operands) -> bool {
+    let is_between = THROUGH_ONE_BYTES.contains(&operands.bytes());
+    member.situation.crowded && member.situation.load() > 2 && is_between
+}
+
 /// `MPI_Reduce` (section 6.9.1): all show their operands to the root, or to all.
 pub fn reduce(
     member: Member,
@@ -77,6 +88,9 @@ pub fn reduce(
 
 /// `MPI_Allreduce` (section 6.9.6).
 pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+    if goes_through_one(member, operands) {
+        return through_one(member, room, operands, input);
+    }
     if goes_by_shares(member, operands, false) {
         return by_shares(member, room, operands, input, None);
     }
@@ -220,6 +234,29 @@ fn show_and_fold(
     };
     let mut schedule = Schedule::default();
     flow.add_to(&mut schedule, show, take);
+    Some(schedule)
+}
+
+/// The last process, whose operand comes first where it is combined, combines all that the others show,
+/// and shows them what it made.
+fn through_one(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+    let count = operands.count;
+    if !fits(member, operands.bytes(), room.slot_bytes) {
+        return None;
+    }
+    let last = member.size - 1;
+    let result = Area::Receive.blocks(0, count);
+    let mut schedule = Schedule::default();
+    if member.rank == last {
+        wait_for(&mut schedule, member.others(), 1, Some(count));
+        fold(&mut schedule, member, input, 0..member.size, (0, count), result);
+        show(&mut schedule, member, result);
+    } else {
+        show(&mut schedule, member, input.area().blocks(0, count));
+        schedule.wait(last, 1, Some(count));
+        schedule.copy(slot(last, 0, count), result);
+    }
+    schedule.end_round();
     Some(schedule)
 }
 

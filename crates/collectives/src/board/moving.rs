@@ -91,8 +91,6 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
     if !fits(member, 1, 1) {
         return None;
     }
-    // Where long blocks are handed over, many of them are underway.
-    let slots = if member.situation.crowded { Slots::Middle } else { Slots::Small };
     let mut schedule = Schedule::default();
     let own = Area::Send.block(0);
     if member.rank != root {
@@ -100,7 +98,7 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         schedule.end_round();
         schedule.raise(1);
         schedule.end_round();
-        return Some(schedule.for_handing(slots, handed_bytes_max(member)));
+        return Some(schedule.for_handing(Slots::Middle, handed_bytes_max(member)));
     }
     if input == Input::SendBuffer {
         schedule.copy(own, Area::Receive.block(root as usize));
@@ -109,7 +107,7 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
     take_from_others(&mut schedule, member, |schedule, peer| {
         schedule.take(peer, Area::Receive.block(peer as usize));
     });
-    Some(schedule.for_handing(slots, handed_bytes_max(member)))
+    Some(schedule.for_handing(Slots::Middle, handed_bytes_max(member)))
 }
 
 /// `MPI_Scatter` (section 6.6): the root shows the blocks of all others.
