@@ -80,6 +80,15 @@ def recorded_matrix(runner):
             bytes_sent = sent.get((one, other), (0, 0))[0]
             expected = (one ^ other) in (1, 2, 4)
             assert (bytes_sent >= faces) == expected, f"{one} sent {bytes_sent} bytes to {other}"
+    # What is worked out of it can be run.
+    ranks = runner.build / "poisson3d.ranks"
+    combray = pathlib.Path(runner.mpiexec[0]).with_name("combray")
+    words = [str(combray), "place", "--matrix", str(file), "--hosts", "localhost:8", "--rankfile", str(ranks)]
+    code, output, _ = launching.run(words)
+    assert code == 0 and "packed" in output, output
+    assert ranks.read_text() == "".join(f"rank {rank}=localhost\n" for rank in range(8))
+    code, output, _ = launching.run([*runner.mpiexec, "--rankfile", str(ranks), program, "16", "4"], timeout=60)
+    assert code == 0 and "8 processes" in output and "all points are right" in output, output
     told = ["-n", "1", "-x", f"COMBRAY_RECORD={runner.build}/some", program, "8", "2"]
     other = ["-n", "1", program, "8", "2"]
     for parts in ([*told, ":", *other], [*other, ":", *told]):

@@ -89,6 +89,9 @@ fn parse(words: &[OsString]) -> Result<Asked, String> {
         plan.launch_agent = command_words(LAUNCH_AGENT, &command)?;
     }
     let single = plan.applications.len() == 1;
+    if !plan.rankfile.is_empty() && plan.applications.iter().any(|app| !app.hosts.is_empty()) {
+        return Err("--rankfile names the hosts of all ranks; leave out --hosts".to_owned());
+    }
     let (policy, _) = Policy::from_wishes(&plan.wishes)?;
     for application in &mut plan.applications {
         if application.processes == 0 {
@@ -96,6 +99,7 @@ fn parse(words: &[OsString]) -> Result<Asked, String> {
                 (Mapping::EachOf(each, kind), true) if application.hosts.is_empty() => {
                     each * dry_run::machine(machine.as_deref())?.of_kind(*kind).len() as u32
                 }
+                (_, true) if !plan.rankfile.is_empty() => plan.rankfile.len() as u32,
                 (_, true) => usual_processes(application)?,
                 (_, false) => 1,
             };
@@ -216,6 +220,7 @@ impl Reader<'_> {
             Meaning::InitialErrhandler => {
                 self.global.insert(INITIAL_ERRHANDLER.into(), error_handler(name, &value)?.into());
             }
+            Meaning::Rankfile => self.plan.rankfile = hosts::read_rankfile(name, raw)?,
             Meaning::Record => {
                 let file = std::path::absolute(raw)
                     .map_err(|cause| format!("{name} wants the name of a file: {cause}"))?;
@@ -459,5 +464,6 @@ mod tests {
         assert!(error("--map-by moon p").contains("knows no level \"moon\""));
         assert!(error("--bind-to moon p").contains("knows no \"moon\""));
         assert!(error("--topology core:2 p").contains("--dry-run"));
+        assert!(error("--rankfile /nonexistent p").contains("cannot be read"));
     }
 }

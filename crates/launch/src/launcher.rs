@@ -26,7 +26,8 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::placement::{Host, Wish};
+use crate::placement::{self, Host, Placement, Wish};
+use crate::rankfile::{self, RankPlace};
 use keyboard::Keyboard;
 pub use local::is_this_machine;
 pub use preview::{Preview, preview};
@@ -53,6 +54,8 @@ pub struct Plan {
     pub wishes: Vec<String>,
     /// Whether each process tells where it is bound.
     pub reports_bindings: bool,
+    /// By rank: where it runs, whatever the programs ask of hosts. Empty: nobody has said.
+    pub rankfile: Vec<RankPlace>,
 }
 
 impl Plan {
@@ -66,6 +69,17 @@ impl Plan {
             in_turn: self.in_turn,
         });
         wishes.collect()
+    }
+
+    /// The host of each process.
+    fn placement(&self) -> Result<Placement, LaunchError> {
+        let placement = if self.rankfile.is_empty() {
+            placement::place(&self.host_wishes(), is_this_machine)
+        } else {
+            let processes = self.applications.iter().map(|app| app.processes as usize).sum();
+            rankfile::placement(&self.rankfile, processes, is_this_machine)
+        };
+        placement.map_err(LaunchError::new)
     }
 }
 

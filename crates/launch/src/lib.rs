@@ -12,6 +12,7 @@ mod launcher;
 mod lines;
 mod placement;
 mod protocol;
+pub mod rankfile;
 mod server;
 
 pub use client::{Job, JoinError, join};

@@ -88,7 +88,7 @@ pub(crate) fn place(
 }
 
 impl Placement {
-    fn position(&mut self, name: Option<String>) -> usize {
+    pub(crate) fn position(&mut self, name: Option<String>) -> usize {
         self.hosts.iter().position(|known| *known == name).unwrap_or_else(|| {
             self.hosts.push(name);
             self.hosts.len() - 1

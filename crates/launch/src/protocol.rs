@@ -18,7 +18,7 @@ pub(crate) use conversation::Conversation;
 use fields::{Emit, Frames, Parse};
 
 /// The version of all that stands here.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// How the agent's first line begins.
 const GREETING: &str = "combray-agent/";
@@ -69,6 +69,8 @@ pub(crate) struct Start {
     pub wishes: Vec<String>,
     /// Whether each shall tell where it is bound.
     pub reports_bindings: bool,
+    /// For each process the list of hardware threads on which the person wants it; empty: none.
+    pub seats: Vec<String>,
 }
 
 /// What the launcher asks of a machine.
@@ -133,6 +135,7 @@ impl Order {
                 });
                 frame.list(&start.wishes, |frame, wish| frame.text(wish.as_bytes()));
                 frame.push(u8::from(start.reports_bindings));
+                frame.list(&start.seats, |frame, seat| frame.text(seat.as_bytes()));
             }
             Self::Input(bytes) => {
                 frame.push(2);
@@ -167,6 +170,7 @@ impl Order {
                 ranks: fields.list(|fields| Some((fields.number()?, fields.number()?)))?,
                 wishes: fields.list(Parse::string)?,
                 reports_bindings: fields.byte()? != 0,
+                seats: fields.list(Parse::string)?,
             }),
             2 => Self::Input(fields.text()?.to_vec()),
             3 => Self::Answer(fields.number()?, fields.string()?),

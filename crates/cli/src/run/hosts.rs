@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 use launch::Host;
+use launch::rankfile::{self, RankPlace};
 
 /// Reads `name,name:slots,...`.
 ///
@@ -41,6 +42,17 @@ pub fn read_file(option: &str, file: &OsStr) -> Result<Vec<Host>, String> {
         return Err(format!("{option} names {}, which names no host", file.display()));
     }
     Ok(hosts)
+}
+
+/// Reads a file that gives each rank its place.
+///
+/// # Errors
+/// A text for people.
+pub fn read_rankfile(option: &str, file: &OsStr) -> Result<Vec<RankPlace>, String> {
+    let text = fs::read_to_string(file).map_err(|cause| {
+        format!("{option} names {}, which cannot be read: {cause}", file.display())
+    })?;
+    rankfile::read(&text).map_err(|fault| format!("{}: {fault}", file.display()))
 }
 
 /// Reads `name` or `name:slots`; the name may be an address of IPv6 in brackets.

@@ -55,6 +55,8 @@ pub enum Meaning {
     InTurn,
     /// All variables go to other hosts.
     AllVariables,
+    /// A file that gives each rank its place.
+    Rankfile,
     /// Where the matrix of communication is written.
     Record,
     /// What errors do until the program sets an error handler.
@@ -139,6 +141,12 @@ pub const OPTIONS: &[RunOption] = &[
         Takes::One,
         Meaning::LaunchAgent,
         "COMMAND    reaches other hosts, in place of ssh",
+    ),
+    option(
+        &["--rankfile", "-rankfile", "-rf"],
+        Takes::One,
+        Meaning::Rankfile,
+        "FILE    a file that gives each rank its host and hardware threads (see combray place)",
     ),
     option(
         &["--record"],

@@ -2,10 +2,9 @@
 
 use topology::Topology;
 
-use super::local::{host_name, is_this_machine};
+use super::local::host_name;
 use super::{LaunchError, Plan};
 use crate::binding::{self, Policy, Seat};
-use crate::placement;
 
 /// Where a process would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +20,7 @@ pub struct Preview {
 /// # Errors
 /// There are not enough slots, or the machine has not what the plan asks for.
 pub fn preview(plan: &Plan, topology: &Topology) -> Result<Vec<Preview>, LaunchError> {
-    let placed = placement::place(&plan.host_wishes(), is_this_machine);
-    let placement = placed.map_err(LaunchError::new)?;
+    let placement = plan.placement()?;
     let (policy, _) = Policy::from_wishes(&plan.wishes).map_err(LaunchError::new)?;
     let mut previews = vec![None; placement.ranks.len()];
     for (number, name) in placement.hosts.iter().enumerate() {
@@ -32,6 +30,8 @@ pub fn preview(plan: &Plan, topology: &Topology) -> Result<Vec<Preview>, LaunchE
         let seats = binding::plan(topology, topology.root(), &numbers, &policy);
         let host = name.clone().unwrap_or_else(host_name);
         for (rank, seat) in ranks.into_iter().zip(seats.map_err(LaunchError::new)?) {
+            let own = plan.rankfile.get(rank).and_then(|place| place.seat.clone());
+            let seat = own.or(seat);
             previews[rank] = Some(Preview { host: host.clone(), seat });
         }
     }

@@ -19,6 +19,7 @@ fn start() -> Start {
         ranks: vec![(0, 0), (3, 1)],
         wishes: vec!["bind-to core".to_owned()],
         reports_bindings: true,
+        seats: vec!["0-3".to_owned(), String::new()],
     }
 }
 

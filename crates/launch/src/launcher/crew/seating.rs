@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 use sys::cores;
 use sys::mapping::create_memory_file;
-use topology::{Error, Hwloc, Kind, Scope, Topology};
+use topology::{CpuSet, Error, Hwloc, Kind, Scope, Topology};
 
 use super::LaunchError;
 use crate::binding::{self, Bind, Needs, Policy, Seat};
@@ -32,10 +32,12 @@ impl Seating {
         let free = Self { topology: None, seats: Vec::new(), description: None };
         let (policy, _) = Policy::from_wishes(&start.wishes).map_err(LaunchError::new)?;
         let processes = start.ranks.len();
-        let is_default = policy == Policy::default();
+        let wanted = wanted(start)?;
+        let is_default = policy == Policy::default() && wanted.iter().all(Option::is_none);
         // A process alone and processes that outnumber the cores share all that there is.
         let is_all = is_default && (processes < 2 || processes > cores::allowed().len());
-        if (is_all || policy.bind == Bind::Nothing) && !start.reports_bindings {
+        let is_free = policy.bind == Bind::Nothing && wanted.iter().all(Option::is_none);
+        if (is_all || is_free) && !start.reports_bindings {
             return Ok(free);
         }
         let (topology, description) = match look(&policy) {
@@ -46,7 +48,10 @@ impl Seating {
         };
         let ranks: Vec<u32> = start.ranks.iter().map(|(rank, _)| *rank).collect();
         let seats = binding::plan(&topology, topology.root(), &ranks, &policy);
-        let seats = seats.map_err(LaunchError::new)?;
+        let mut seats = seats.map_err(LaunchError::new)?;
+        for (seat, wanted) in seats.iter_mut().zip(wanted) {
+            *seat = wanted.or(seat.take());
+        }
         // Where it cannot be kept, who asks looks for itself.
         let description = keep(&description).ok();
         Ok(Self { topology: Some(topology), seats, description })
@@ -92,7 +97,7 @@ impl Seating {
             let cores = topology.of_kind(Kind::Core);
             let inside = cores.iter().map(|id| topology[*id].threads.intersection(threads));
             let inside = inside.filter(|threads| !threads.is_empty());
-            let place = |threads: topology::CpuSet| {
+            let place = |threads: CpuSet| {
                 let numbers: Vec<String> =
                     threads.iter().map(|number| number.to_string()).collect();
                 format!("{{{}}}", numbers.join(","))
@@ -102,7 +107,7 @@ impl Seating {
         variables
     }
 
-    fn seat(&self, local_rank: usize) -> Option<&topology::CpuSet> {
+    fn seat(&self, local_rank: usize) -> Option<&CpuSet> {
         self.seats.get(local_rank)?.as_ref()
     }
 }
@@ -121,6 +126,25 @@ fn keep(text: &str) -> io::Result<File> {
     let mut file = create_memory_file(c"combray-topology", text.len())?;
     file.write_all(text.as_bytes())?;
     Ok(file)
+}
+
+/// For each process the hardware threads that a rankfile names.
+///
+/// # Errors
+/// This machine does not have or allow some of them.
+fn wanted(start: &Start) -> Result<Vec<Seat>, LaunchError> {
+    let allowed: CpuSet = cores::allowed().into_iter().collect();
+    let seat = |(&(rank, _), list): (&(u32, u32), &String)| {
+        let threads = CpuSet::from_list(list).filter(|threads| !threads.is_empty());
+        match threads {
+            Some(threads) if !threads.is_subset(&allowed) => Err(LaunchError::new(format!(
+                "the rankfile puts rank {rank} on the hardware threads {threads}, but this machine \
+                 allows {allowed}"
+            ))),
+            seat => Ok(seat),
+        }
+    };
+    start.ranks.iter().zip(&start.seats).map(seat).collect()
 }
 
 /// By which a person tells OpenMP where its threads run.

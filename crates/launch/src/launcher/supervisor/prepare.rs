@@ -5,14 +5,15 @@ use std::ffi::OsStr;
 use std::io::{self, PipeReader};
 
 use sys::process::DescriptorLimit;
+use topology::CpuSet;
 
 use super::super::crew::{self, Crew, Input};
-use super::super::local::{host_name, is_this_machine};
+use super::super::local::host_name;
 use super::super::remote::Remote;
 use super::super::{Application, LaunchError, Plan};
 use super::host::Host;
 use super::relay::Relay;
-use crate::placement::{self, Placement};
+use crate::placement::Placement;
 use crate::protocol::{Program, Start};
 
 /// A job that can begin.
@@ -31,8 +32,7 @@ pub(super) struct Prepared {
 /// # Errors
 /// There are not enough slots, a program does not exist, or no way can be tried.
 pub(super) fn prepare(plan: &Plan, mut typed: Option<PipeReader>) -> Result<Prepared, LaunchError> {
-    let placement =
-        placement::place(&plan.host_wishes(), is_this_machine).map_err(LaunchError::new)?;
+    let placement = plan.placement()?;
     let applications: Vec<u32> = (0..)
         .zip(&plan.applications)
         .flat_map(|(number, app)| std::iter::repeat_n(number, app.processes as usize))
@@ -91,6 +91,10 @@ fn starts(
         let pairs = (0..).zip(applications.iter().copied());
         let on_host = pairs.zip(&placement.ranks).filter(|(_, host)| **host == number);
         let ranks: Vec<(u32, u32)> = on_host.map(|(pair, _)| pair).collect();
+        let seat = |rank: u32| plan.rankfile.get(rank as usize)?.seat.as_ref();
+        let seats =
+            ranks.iter().map(|pair| seat(pair.0).map(CpuSet::to_string).unwrap_or_default());
+        let seats = seats.collect();
         starts.push(Start {
             job: job.clone(),
             size,
@@ -98,6 +102,7 @@ fn starts(
             ranks,
             wishes: plan.wishes.clone(),
             reports_bindings: plan.reports_bindings,
+            seats,
         });
     }
     starts.iter_mut().for_each(drop_unused);

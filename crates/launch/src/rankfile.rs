@@ -1,0 +1,133 @@
+//! Rankfiles: for each rank its host, and the hardware threads on which it runs; no I/O.
+
+use topology::CpuSet;
+
+use crate::binding::Seat;
+use crate::placement::Placement;
+
+/// Where one rank runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankPlace {
+    /// The host.
+    pub host: String,
+    /// The hardware threads; none: as the processes of its host are bound anyway.
+    pub seat: Seat,
+}
+
+/// Reads a rankfile: lines such as `rank 3=node0 slot=4-5`, in any order; what follows a `#` does not
+/// count. The places stand by rank.
+///
+/// # Errors
+/// A text for people: a line is not understood, or a rank is missing or stands there twice.
+pub fn read(text: &str) -> Result<Vec<RankPlace>, String> {
+    let mut places: Vec<Option<RankPlace>> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let (rank, place) = read_line(line).ok_or_else(|| {
+            format!("line {number}: \"{line}\" is not like rank 3=node0 slot=4-5")
+        })?;
+        if rank >= RANKS_MAX {
+            return Err(format!("line {number}: ranks are below {RANKS_MAX}"));
+        }
+        if places.len() <= rank {
+            places.resize(rank + 1, None);
+        }
+        if places[rank].replace(place).is_some() {
+            return Err(format!("line {number}: rank {rank} has a place already"));
+        }
+    }
+    if places.is_empty() {
+        return Err("it names no rank".to_owned());
+    }
+    let numbered = places.into_iter().enumerate();
+    numbered.map(|(rank, place)| place.ok_or_else(|| format!("rank {rank} is missing"))).collect()
+}
+
+/// Higher ranks are errors of typing.
+const RANKS_MAX: usize = 1 << 20;
+
+fn read_line(line: &str) -> Option<(usize, RankPlace)> {
+    let (rank, rest) = line.strip_prefix("rank")?.split_once('=')?;
+    let mut words = rest.split_whitespace();
+    // What begins with a dash would be an option of ssh.
+    let host = words.next().filter(|host| !host.starts_with('-'))?;
+    let seat = match words.next() {
+        None => None,
+        Some(word) => {
+            let threads = CpuSet::from_list(word.strip_prefix("slot=")?)?;
+            Some(threads).filter(|threads| !threads.is_empty()).map(Some)?
+        }
+    };
+    let place = RankPlace { host: host.to_owned(), seat };
+    words.next().is_none().then_some((rank.trim().parse().ok()?, place))
+}
+
+/// Gives so many processes the hosts of these places. `is_local` tells which names mean this machine.
+///
+/// # Errors
+/// A text for people: there are more processes than places.
+pub(crate) fn placement(
+    places: &[RankPlace],
+    processes: usize,
+    is_local: impl Fn(&str) -> bool,
+) -> Result<Placement, String> {
+    if processes > places.len() {
+        return Err(format!(
+            "{processes} processes are asked for, but the rankfile has places for {}",
+            places.len()
+        ));
+    }
+    let mut placement = Placement::default();
+    for place in &places[..processes] {
+        let name = Some(place.host.clone()).filter(|host| !is_local(host));
+        let position = placement.position(name);
+        placement.ranks.push(position);
+    }
+    Ok(placement)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rankfiles_are_read() {
+        let places = read("# costs\nrank 1=b slot=0-1,4\n\nrank 0 = a # first\nrank 2=b").unwrap();
+        let shown: Vec<String> = places
+            .iter()
+            .map(|place| match &place.seat {
+                Some(threads) => format!("{}:{threads}", place.host),
+                None => place.host.clone(),
+            })
+            .collect();
+        assert_eq!(shown, ["a", "b:0-1,4", "b"]);
+        let placement = placement(&places, 3, |host| host == "b").unwrap();
+        assert_eq!(placement.hosts, [Some("a".to_owned()), None]);
+        assert_eq!(placement.ranks, [0, 1, 1]);
+    }
+
+    #[test]
+    fn faults_are_told() {
+        let fault = |text: &str| read(text).unwrap_err();
+        assert!(fault("# nothing").contains("no rank"));
+        assert!(fault("rank 0=a\nrank 0=b").contains("line 2: rank 0 has a place"));
+        assert!(fault("rank 1=a").contains("rank 0 is missing"));
+        assert!(fault("rank 99999999=a").contains("below"));
+        for line in [
+            "0=a",
+            "rank x=a",
+            "rank 0=",
+            "rank 0=a slot=x",
+            "rank 0=a slot=",
+            "rank 0=-o",
+            "rank 0=a b",
+        ] {
+            assert!(fault(line).contains("is not like"), "{line}");
+        }
+        let places = read("rank 0=a").unwrap();
+        assert!(placement(&places, 2, |_| false).unwrap_err().contains("places for 1"));
+    }
+}
