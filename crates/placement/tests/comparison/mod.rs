@@ -2,6 +2,8 @@
 //! against Scotch's mapping on the same tree, where its program `scotch_gmap` (Debian's package
 //! scotch) is installed.
 
+mod applications;
+
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -40,14 +42,31 @@ fn matrices(ranks: u32) -> Vec<(&'static str, Matrix)> {
         ("butterfly", patterns::butterfly(ranks, 1000)),
         ("random, 4 partners", patterns::random(ranks, 4, 1)),
         ("random, 16 partners", patterns::random(ranks, 16, 2)),
-        ("asp (broadcasts in turn)", patterns::broadcasts(ranks, ranks, 1000)),
+        ("broadcasts from all", patterns::broadcasts(ranks, ranks, 1000)),
+        ("asp", applications::asp(ranks)),
+        ("poisson3d", applications::poisson3d(&cube)),
+        ("page_server", patterns::random(ranks, 64, 3)),
+        ("ring", patterns::stencil(&[ranks], true, 1000)),
     ]
 }
 
-/// Extents of a grid, as equal as powers of two can be, the largest first.
-fn extents(ranks: u32, dimensions: u32) -> Vec<u32> {
-    let bits = ranks.ilog2();
-    (0..dimensions).map(|d| 1 << (bits / dimensions + u32::from(d < bits % dimensions))).collect()
+/// Extents of a grid, about as equal as its prime factors allow, the largest first.
+fn extents(ranks: u32, dimensions: usize) -> Vec<u32> {
+    let mut factors = Vec::new();
+    let mut rest = ranks;
+    for factor in 2..=ranks {
+        while rest.is_multiple_of(factor) {
+            factors.push(factor);
+            rest /= factor;
+        }
+    }
+    let mut extents = vec![1; dimensions];
+    for factor in factors.into_iter().rev() {
+        extents.sort_unstable();
+        extents[0] *= factor;
+    }
+    extents.sort_unstable_by_key(|extent| std::cmp::Reverse(*extent));
+    extents
 }
 
 /// What one comparison gave: the cost of our placement divided by that of others.
