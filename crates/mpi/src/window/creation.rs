@@ -57,9 +57,15 @@ impl Process {
     ) -> Result<Rc<Window>> {
         let own = duplicate(self, communicator)?;
         let shares = self.exchange_shares(&own, share)?;
-        let memory = match self.share_memory(&own, &shares, PART_ALIGNMENT) {
-            Ok(shared) => shared,
-            Err(_) => self.allocate_alone(&own, share)?,
+        // Only messages can be recorded.
+        let is_recorded = self.runtime().records();
+        let shared = match is_recorded {
+            true => None,
+            false => self.share_memory(&own, &shares, PART_ALIGNMENT).ok(),
+        };
+        let memory = match shared {
+            Some(shared) => shared,
+            None => self.allocate_alone(&own, share)?,
         };
         Ok(self.open_window(own, Flavor::Allocated, shares, memory, info))
     }
