@@ -30,8 +30,8 @@ static int some_node(void) {
 static void allocated(int node) {
     char where[40];
     snprintf(where, sizeof where, "node:%d", node);
-    const char *const places[] = {where, "interleave", "first-touch", "here"};
-    for (int i = 0; i < 4; i++) {
+    const char *const places[] = {where, "interleave", "first-touch", "here", "next-touch"};
+    for (int i = 0; i < 5; i++) {
         MPI_Info info = info_with(places[i]);
         char *memory;
         OK(MPI_Alloc_mem(BYTES + 1, info, &memory));

@@ -42,6 +42,6 @@ rank 1: package 1, NUMA node 1, core 2 (hardware threads 2)" \
     "$($bin/mpiexec -n 2 --map-by numa --bind-to core --report-bindings true 2>&1 | bindings)"
 # One job looks at everything, as starting one takes long here.
 found=$($bin/mpiexec -n 4 $program 2>&1)
-for what in bound allocated interleaved windows split migrated; do
+for what in bound allocated interleaved windows split migrated touched; do
     expect "$what" "$what: well" "$(grep "^$what: " <<<"$found")"
 done

@@ -101,6 +101,25 @@ static void migrated(void) {
     EXPECT(combray_place(memory, BYTES, "node:4") != MPI_SUCCESS, 1);
 }
 
+// Each page goes to the node of the thread that touches it next, with what is in it.
+static void touched(void) {
+    char *memory = fresh();
+    cpu_set_t before, set;
+    EXPECT(sched_getaffinity(0, sizeof before, &before), 0);
+    EXPECT(combray_place(memory, BYTES, "next-touch"), MPI_SUCCESS);
+    for (int step = 0; step < 2; step++) {
+        int node = (rank + 1 + step) % NODES;
+        CPU_ZERO(&set);
+        CPU_SET(2 * node, &set);
+        EXPECT(sched_setaffinity(0, sizeof set, &set), 0);
+        for (int page = step * PAGES / 2; page < (step + 1) * PAGES / 2; page++) {
+            EXPECT(memory[page * PAGE + 5], 3);
+            EXPECT(node_of(memory + page * PAGE), node);
+        }
+    }
+    EXPECT(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 static void windows(void) {
     for (int shared = 0; shared < 2; shared++) {
         char place[20], *memory;
@@ -138,7 +157,8 @@ int main(int argc, char **argv) {
         const char *name;
         void (*look)(void);
     } all[] = {{"bound", bound},       {"allocated", allocated}, {"interleaved", interleaved},
-               {"windows", windows},   {"split", split},         {"migrated", migrated}};
+               {"windows", windows},   {"split", split},         {"migrated", migrated},
+               {"touched", touched}};
     int total = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

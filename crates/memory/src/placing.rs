@@ -5,9 +5,11 @@ use std::io;
 use std::ops::Range;
 use std::str::FromStr;
 
+use sys::next_touch;
 use sys::numa::{self, Wish};
 
-/// Where memory shall lie. Written as `first-touch`, `node:2`, `interleave`, `interleave:0,2`, `here`.
+/// Where memory shall lie. Written as `first-touch`, `node:2`, `interleave`, `interleave:0,2`, `here`,
+/// `next-touch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placing {
     /// Each page on the node of the thread that touches it first.
@@ -18,6 +20,8 @@ pub enum Placing {
     Interleaved(Vec<u32>),
     /// On the node of the calling thread, those pages that are touched already.
     Here,
+    /// Each page on the node of the thread that touches it next; whole pages of private memory only.
+    NextTouch,
 }
 
 /// Why memory cannot be placed so.
@@ -41,8 +45,8 @@ impl fmt::Display for PlacingError {
         match self {
             Self::NotUnderstood(text) => write!(
                 f,
-                "\"{text}\" is no place for memory; places are first-touch, here, node:N, interleave, and \
-                 interleave:N,N"
+                "\"{text}\" is no place for memory; places are first-touch, next-touch, here, node:N, \
+                 interleave, and interleave:N,N"
             ),
             Self::NoSuchNode { node, nodes } if nodes.len() == 1 => write!(
                 f,
@@ -76,6 +80,7 @@ impl FromStr for Placing {
         Ok(match text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest))) {
             ("first-touch", None) => Self::FirstTouch,
             ("here", None) => Self::Here,
+            ("next-touch", None) => Self::NextTouch,
             ("node", Some(node)) => Self::Node(number(node)?),
             ("interleave", None) => Self::Interleaved(Vec::new()),
             ("interleave", Some(nodes)) => {
@@ -93,7 +98,7 @@ impl Placing {
     /// There is no such node.
     pub fn check(&self) -> Result<(), PlacingError> {
         let wanted = match self {
-            Self::FirstTouch | Self::Here => return Ok(()),
+            Self::FirstTouch | Self::Here | Self::NextTouch => return Ok(()),
             Self::Node(node) => std::slice::from_ref(node),
             Self::Interleaved(wanted) => wanted,
         };
@@ -114,8 +119,17 @@ impl Placing {
         if addresses.is_empty() {
             return Ok(());
         }
+        // What still waited for its next touch is there again.
+        next_touch::finish(addresses.clone());
         match self {
             Self::FirstTouch => numa::place(addresses, Wish::FirstTouch)?,
+            Self::NextTouch => {
+                numa::place(addresses.clone(), Wish::FirstTouch)?;
+                // With one node every thread is near.
+                if next_touch::is_of_use() {
+                    next_touch::begin(addresses)?;
+                }
+            }
             Self::Node(node) => numa::place(addresses, Wish::On(&[*node]))?,
             Self::Interleaved(wanted) => {
                 let all = if wanted.is_empty() { numa::nodes()? } else { Vec::new() };

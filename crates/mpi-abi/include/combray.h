@@ -156,8 +156,12 @@ int combray_irecv(MPI_Comm communicator, int source, int tag,
  *   "interleave", "interleave:0,2"    page by page on all nodes, or on these, in turn
  *   "first-touch"                     each page where it is touched first, as usual
  *   "here"                            on the node on which the calling thread runs
+ *   "next-touch"                      each whole page on the node of the thread that touches it next
  * Pages that somebody has touched already move, with what is in them, except for "first-touch"; others
  * will lie there when they are touched, except for "here". Pages that other processes use too stay.
+ * "next-touch" wants private memory that was got at once, and that is not unmapped before it is touched or
+ * placed anew; a process that is forked meanwhile must not use it. The system must let the process see
+ * its page faults (vm.unprivileged_userfaultfd, or the capability to trace).
  *
  * Errors: MPI_ERR_ARG if `where` is not understood, is a null pointer, or names a node that there is not;
  * MPI_ERR_BUFFER if `address` is a null pointer; MPI_ERR_OTHER if the system refuses. May be called at any

@@ -9,6 +9,7 @@ pub mod futex;
 pub mod library;
 pub mod mapping;
 pub mod membarrier;
+pub mod next_touch;
 pub mod numa;
 pub mod process;
 pub mod random;
