@@ -122,4 +122,5 @@ PLAIN = Cluster("plain", "two hosts, one interface each, unshaped", (0,))
 TWO_RAILS = Cluster("two-rails", "two hosts, interfaces of 1170 and 850 Mbit/s", (1170, 850))
 THREE_RAILS = Cluster("three-rails", "two hosts, interfaces of 1000, 600 and 300 Mbit/s",
                       (1000, 600, 300))
-CLUSTERS = (PLAIN, TWO_RAILS, THREE_RAILS)
+SLOW = Cluster("slow", "two hosts, one interface each of 2 Gbit/s", (2000,))
+CLUSTERS = (PLAIN, TWO_RAILS, THREE_RAILS, SLOW)

@@ -37,6 +37,7 @@ LINES = (
     Line(4, "indexed type", lambda key: key.benchmark == "indexed"),
     Line(4, "vectors", lambda key: key.benchmark == "vector"),
     Line(6, "collectives, each cell", cells.is_cell),
+    Line(6, "overlap with computing", lambda key: key.benchmark == "overlap"),
     Line(7, "communication of examples", lambda key: key.benchmark in goals.APPLICATIONS),
     Line(0, "message to oneself", lambda key: key.benchmark == "self"),
 )

@@ -47,6 +47,8 @@ def figure(measurements: Measurements, key: Key, name: str) -> str:
     best, median = measurements.best(key, name), measurements.median(key, name)
     if best is None:
         return "-"
+    if key.benchmark == "overlap":
+        return f"{100 * (1 - measurements.ratio_to_twin(key, name)):.0f} % of {median:.0f} µs"
     messages = {"rate": key.value, "threads": (key.value or 0) * cells.THREADS_WINDOW}
     if key.benchmark in messages and best > 0 and median > 0:
         count = messages[key.benchmark]

@@ -177,6 +177,7 @@ void bench_sockets(struct job *job);
 void bench_indexed(struct job *job);
 void bench_vector(struct job *job);
 void bench_self(struct job *job);
+void bench_overlap(struct job *job);
 void bench_collectives(struct job *job);
 void bench_guidelines(struct job *job);
 void bench_threads(struct job *job);

@@ -20,6 +20,8 @@ void options_print_help(FILE *stream)
         "  indexed      64-byte and 256 KiB blocks in turn, beside contiguous bytes\n"
         "  vector       strided blocks, beside contiguous bytes\n"
         "  self         a message of a process to itself\n"
+        "  overlap      communication beside computing that calls nothing of MPI: how much\n"
+        "               of it is seen\n"
         "  collectives  barrier bcast gather gatherv scatter scatterv allgather allgatherv\n"
         "               alltoall alltoallv reduce allreduce reduce_scatter_block\n"
         "               reduce_scatter scan exscan (each can be named alone)\n"

@@ -1,0 +1,189 @@
+/* How much of the communication is hidden behind computing that calls nothing of MPI. */
+#include "bench.h"
+
+#include <stdlib.h>
+
+enum { TAG = 60, REPETITIONS_MAX = 101, COLLECTIVE_BYTES = 1 << 20 };
+
+/* Computing takes so many times as long as communicating: what programs that hide it do at least. */
+static const double computing_share = 4;
+
+/* What is timed: the communication alone, the computing alone, and both at once. */
+enum { COMMUNICATION, COMPUTING, TOTAL, PARTS };
+
+struct overlap {
+    const struct job *job;
+    char *out, *in;
+    int bytes;
+    long work;                      /* steps of computing */
+};
+
+/* Begins the communication of a process; the first one computes, or both do. */
+struct pattern {
+    const char *name;
+    void (*begin)(struct overlap *overlap, MPI_Request *request);
+    bool both_compute;
+};
+
+static void begin_send(struct overlap *overlap, MPI_Request *request)
+{
+    const struct job *job = overlap->job;
+    if (job->rank == 0)
+        MPI_Isend(overlap->out, overlap->bytes, MPI_BYTE, 1, TAG, job->pair, request);
+    else
+        MPI_Irecv(overlap->in, overlap->bytes, MPI_BYTE, 0, TAG, job->pair, request);
+}
+
+static void begin_receive(struct overlap *overlap, MPI_Request *request)
+{
+    const struct job *job = overlap->job;
+    if (job->rank == 0)
+        MPI_Irecv(overlap->in, overlap->bytes, MPI_BYTE, 1, TAG, job->pair, request);
+    else
+        MPI_Isend(overlap->out, overlap->bytes, MPI_BYTE, 0, TAG, job->pair, request);
+}
+
+static void begin_alltoall(struct overlap *overlap, MPI_Request *request)
+{
+    MPI_Ialltoall(overlap->out, overlap->bytes / 2, MPI_BYTE, overlap->in, overlap->bytes / 2,
+                  MPI_BYTE, overlap->job->pair, request);
+}
+
+static void begin_allreduce(struct overlap *overlap, MPI_Request *request)
+{
+    MPI_Iallreduce(overlap->out, overlap->in, overlap->bytes / (int)sizeof(int), MPI_INT, MPI_SUM,
+                   overlap->job->pair, request);
+}
+
+static const struct pattern patterns[] = {
+    {"sender computes", begin_send, false},
+    {"receiver computes", begin_receive, false},
+    {"alltoall", begin_alltoall, true},
+    {"allreduce", begin_allreduce, true},
+};
+
+enum { PATTERNS = sizeof patterns / sizeof patterns[0], POINT_TO_POINT = 2 };
+
+static volatile double sink;
+
+/* Each step waits for the one before: nothing but the core decides how long it takes. */
+static void compute(long steps)
+{
+    double value = 1;
+    for (long i = 0; i < steps; i++)
+        value = value * 1.0000001 + 1e-9;
+    sink = value;
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, compare_doubles);
+    return values[count / 2];
+}
+
+/* Both processes are ready at the same time; gives the seconds until this one has both done. */
+static double run_part(struct overlap *overlap, const struct pattern *pattern, int part)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool computes = part != COMMUNICATION && (pattern->both_compute || overlap->job->rank == 0);
+    MPI_Barrier(overlap->job->pair);
+    double start = MPI_Wtime();
+    if (part != COMPUTING)
+        pattern->begin(overlap, &request);
+    if (computes)
+        compute(overlap->work);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return MPI_Wtime() - start;
+}
+
+/* How many steps of computing take so long; that of the first process counts. */
+static long steps_for(const struct overlap *overlap, double seconds)
+{
+    long steps = 1000;
+    double took = 0;
+    while (took < 1e-3) {
+        steps *= 2;
+        double start = MPI_Wtime();
+        compute(steps);
+        took = MPI_Wtime() - start;
+    }
+    steps = (long)((double)steps * seconds / took) + 1;
+    MPI_Bcast(&steps, 1, MPI_LONG, 0, overlap->job->pair);
+    return steps;
+}
+
+static int affordable_repetitions(const struct job *job, double seconds)
+{
+    double all = seconds * (1 + 2 * computing_share);
+    int repetitions = (int)(job->options.limit_seconds / all);
+    if (repetitions > REPETITIONS_MAX)
+        repetitions = REPETITIONS_MAX;
+    if (repetitions < 5)
+        repetitions = 5;
+    MPI_Bcast(&repetitions, 1, MPI_INT, 0, job->pair);
+    return repetitions;
+}
+
+static void check(struct overlap *overlap, const struct pattern *pattern, unsigned seed)
+{
+    const struct job *job = overlap->job;
+    size_t bytes = (size_t)overlap->bytes;
+    pattern_fill(overlap->out, bytes, seed);
+    pattern_fill(overlap->in, bytes, seed + 1);
+    run_part(overlap, pattern, TOTAL);
+    bool receives = pattern->begin == begin_send ? job->rank == 1 : job->rank == 0;
+    if (!pattern->both_compute && receives)
+        pattern_expect(job, overlap->in, bytes, seed);
+}
+
+static void measure_overlap(struct job *job, const struct pattern *pattern, size_t bytes)
+{
+    struct overlap overlap = {.job = job, .out = buffer_new(job, bytes),
+                              .in = buffer_new(job, bytes), .bytes = (int)bytes};
+    double times[PARTS][REPETITIONS_MAX], alone[5], usual[PARTS];
+    job_describe(job, "overlap", pattern->name, bytes);
+    for (int i = 0; i < 5; i++)
+        alone[i] = run_part(&overlap, pattern, COMMUNICATION);
+    double seconds = median(alone, 5);
+    overlap.work = steps_for(&overlap, computing_share * seconds);
+    check(&overlap, pattern, (unsigned)bytes);
+    int repetitions = affordable_repetitions(job, seconds);
+    for (int i = 0; i < repetitions; i++)
+        for (int part = 0; part < PARTS; part++)
+            times[part][i] = run_part(&overlap, pattern, part);
+    for (int part = 0; part < PARTS; part++)
+        usual[part] = median(times[part], repetitions);
+    double shorter = usual[COMMUNICATION] < usual[COMPUTING] ? usual[COMMUNICATION]
+                                                             : usual[COMPUTING];
+    double hidden = (usual[COMMUNICATION] + usual[COMPUTING] - usual[TOTAL]) / shorter;
+    struct row row = {.benchmark = "overlap", .processes = 2, .bytes = bytes,
+                      .ratio = hidden < 0.999 ? 1 - hidden : 0.001, .twin = "it is seen"};
+    row.timing = (struct timing){.min = times[COMMUNICATION][0], .median = usual[COMMUNICATION],
+                                 .iterations = 1, .batches = repetitions};
+    snprintf(row.variant, sizeof row.variant, "%s", pattern->name);
+    report_row(job, &row);
+    free(overlap.out);
+    free(overlap.in);
+}
+
+void bench_overlap(struct job *job)
+{
+    report_section(job, "overlap",
+                   "time of the communication, and what of it is seen while the process computes",
+                   false);
+    if (job->pair == MPI_COMM_NULL)
+        return;
+    static const struct list usual = {.values = {64L << 10, 1L << 20, 8L << 20}, .length = 3};
+    struct list sizes = job->options.sizes.length ? job->options.sizes : usual;
+    for (int kind = 0; kind < POINT_TO_POINT; kind++)
+        for (int i = 0; i < sizes.length; i++)
+            measure_overlap(job, &patterns[kind], (size_t)sizes.values[i]);
+    for (int kind = POINT_TO_POINT; kind < PATTERNS; kind++)
+        measure_overlap(job, &patterns[kind], COLLECTIVE_BYTES);
+}
