@@ -40,11 +40,11 @@ impl Incoming {
         }
     }
 
-    /// Goes on with it.
-    pub(crate) fn advance(&mut self, peer: &mut Peer) -> Progress {
+    /// Goes on with it; a patient receiver lets the sender do what it can.
+    pub(crate) fn advance(&mut self, peer: &mut Peer, patient: bool) -> Progress {
         match self {
             Self::Piped(piped) => piped.advance(peer),
-            Self::Jointly(joint) => joint.advance(peer),
+            Self::Jointly(joint) => joint.advance(peer, patient),
         }
     }
 }

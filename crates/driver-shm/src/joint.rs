@@ -2,6 +2,7 @@
 //! they meet somewhere.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use base::{GateId, RegionToken};
 use driver::{Fetch, RegionError};
@@ -63,6 +64,12 @@ impl Agreement {
         self.written.store(count, Ordering::Release);
     }
 
+    /// Whether the sender is writing a piece now, as far as is known here.
+    fn is_being_written(&self) -> bool {
+        let written = self.written.load(Ordering::Relaxed);
+        written != NOT_WRITTEN && written != self.claimed_by_sender()
+    }
+
     /// How many pieces the sender has claimed.
     fn claimed_by_sender(&self) -> u32 {
         (self.claims.load(Ordering::Acquire) >> 32) as u32
@@ -96,7 +103,13 @@ pub(crate) struct Joint {
     pub into: RegionToken,
     /// Pieces that were read here.
     read: u32,
+    /// Pieces that the sender had claimed when that changed last, and when.
+    seen: (u32, Instant),
 }
+
+/// Whoever leaves the copying to the sender does it itself when that has not begun another piece for so
+/// long.
+const PATIENCE: Duration = Duration::from_micros(50);
 
 impl Joint {
     /// Asks `peer` to write its share into the region `into`.
@@ -109,23 +122,34 @@ impl Joint {
         let joint = Some((fetch.length, into));
         ask(fetch, Wish { gate: own.0, past_caches: false, joint }, peer)?;
         let fetch = Fetch { into: fetch.into.clone(), ..*fetch };
-        Ok(Self { fetch, into, read: 0 })
+        Ok(Self { fetch, into, read: 0, seen: (0, Instant::now()) })
     }
 
-    /// Reads the next piece, or waits for the sender's.
-    pub(crate) fn advance(&mut self, peer: &mut Peer) -> Progress {
-        let Fetch { region, length, ref into, .. } = self.fetch;
+    /// Whether the sender, which may have nothing else to do, shall go on alone for now.
+    fn leaves_it_to_sender(&mut self, agreement: &Agreement) -> bool {
+        let claimed = agreement.claimed_by_sender();
+        if claimed != self.seen.0 {
+            self.seen = (claimed, Instant::now());
+        }
+        agreement.is_being_written() || self.seen.1.elapsed() < PATIENCE
+    }
+
+    /// Reads the next piece, or waits for the sender's; a patient receiver leaves as many as possible
+    /// to the sender.
+    pub(crate) fn advance(&mut self, peer: &mut Peer, patient: bool) -> Progress {
+        let Fetch { region, length, .. } = self.fetch;
         let slot = region.place as u32 as usize;
         let agreement = &peer.bell.segment.region(slot).exchange.agreement;
         let pieces = pieces_of(length);
-        if let Some(piece) = agreement.claim(false, pieces) {
+        let waits = patient && self.leaves_it_to_sender(agreement);
+        if !waits && let Some(piece) = agreement.claim(false, pieces) {
             // Whoever changes our claims is broken.
             if piece != self.read {
                 return Progress::Ended(false);
             }
             self.read += 1;
             let (offset, length) = range_of(piece, length);
-            let range = Range { region, offset, length, buffer: into, at: offset };
+            let range = Range { region, offset, length, buffer: &self.fetch.into, at: offset };
             return match peer.transfer(Way::Read, &range) {
                 Ok(()) => Progress::Moved,
                 Err(_) => Progress::Ended(false),

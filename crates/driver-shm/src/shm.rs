@@ -41,6 +41,8 @@ pub struct Shm {
     pub(crate) peers: Vec<Option<Box<Peer>>>,
     fetches: VecDeque<Fetch>,
     incoming: Vec<Incoming>,
+    /// Whether what is copied with the senders' help is left to them as far as possible.
+    patient: bool,
     /// To whom a packet was posted last; none if there was nothing to do since.
     posted_to: Option<GateId>,
 }
@@ -89,6 +91,7 @@ impl Shm {
             peers,
             fetches,
             incoming,
+            patient: false,
             posted_to: None,
         })
     }
@@ -306,6 +309,16 @@ impl Shm {
             && own.supply.serve(&own.declared, peers, |gate, token| sink.sent(gate, 0, token))
     }
 
+    /// From now on what is copied jointly is left to the senders as far as they do it, or no more.
+    pub fn set_patient(&mut self, patient: bool) {
+        self.patient = patient;
+    }
+
+    /// Whether something is being copied to here with its sender's help.
+    pub fn is_helped_by_senders(&self) -> bool {
+        !self.incoming.is_empty()
+    }
+
     /// Whether the memory of a peer can be read and written without its help, as a trial showed.
     pub fn reaches(&self, gate: GateId) -> bool {
         matches!(self.peers.get(gate.0 as usize), Some(Some(peer)) if peer.reachable)
@@ -332,7 +345,7 @@ impl Shm {
         let (mut active, mut index) = (false, 0);
         while let Some(incoming) = self.incoming.get_mut(index) {
             let progress = match self.peers.get_mut(incoming.fetch().gate.0 as usize) {
-                Some(Some(peer)) => incoming.advance(peer),
+                Some(Some(peer)) => incoming.advance(peer, self.patient),
                 _ => Progress::Ended(false),
             };
             active |= progress != Progress::Still;
@@ -472,6 +485,39 @@ mod tests {
         }
         two.revoke(region).unwrap();
         sink.fetched == [(5, true)]
+    }
+
+    #[test]
+    fn who_is_patient_leaves_the_copying_to_a_sender_that_waits() {
+        const BYTES: usize = 300_000;
+        let (mut one, mut two) = pair(true);
+        if !one.reaches(GateId(1)) {
+            return;
+        }
+        one.set_patient(true);
+        let there = Buffer::of_scratch(&Arc::new(Scratch::zeroed(BYTES)), 0, BYTES);
+        there.write(0, &[7; BYTES]);
+        // One that the system stops for a while is not patient any more.
+        let left_to_sender = (0..100).any(|_| {
+            let into = Buffer::of_scratch(&Arc::new(Scratch::zeroed(BYTES)), 0, BYTES);
+            let region = two.declare_message(&there).unwrap();
+            let (gate, copying) = (GateId(1), Copying::Jointly);
+            one.fetch(Fetch { gate, region, length: BYTES, into: into.clone(), copying, token: 5 });
+            let (mut sink, mut first) = (Record::default(), [1; BYTES]);
+            one.poll(&mut sink);
+            into.read(0, &mut first);
+            while sink.fetched.is_empty() {
+                two.poll(&mut Record::default());
+                one.poll(&mut sink);
+            }
+            two.revoke(region).unwrap();
+            assert_eq!(sink.fetched, [(5, true)]);
+            first == [0; BYTES]
+        });
+        assert!(left_to_sender);
+        assert!(!one.is_helped_by_senders());
+        let into = Buffer::of_scratch(&Arc::new(Scratch::zeroed(BYTES)), 0, BYTES);
+        assert!(fetch(&mut (one, two), &there, &into, (Copying::Jointly, false)));
     }
 
     #[test]

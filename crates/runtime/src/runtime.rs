@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use driver::{Copying, Doorbell, Driver, DriverError, Part, Regions, Sink};
-use driver_shm::{Bell, Shm};
+use driver_shm::{AHEAD_BYTES_MAX, Bell, Shm};
 use engine::strategy::{self, Strategy};
 use engine::{
     ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, PostShort, Preferences, Receive,
@@ -35,6 +35,8 @@ pub struct Runtime {
     instruments: Instruments,
     /// The person knows that a rail was lost.
     warned: bool,
+    /// Whether the copying inside the machine is left to those who send.
+    patient: bool,
     /// Messages are looked at before they take the short cut: some may have to wait for others, or
     /// all are recorded.
     watches: bool,
@@ -83,6 +85,7 @@ impl Runtime {
             fatal,
             instruments,
             warned: false,
+            patient: false,
             watches,
             recording: None,
         };
@@ -299,6 +302,18 @@ impl Runtime {
         self.engine.has_work() && (self.rails.near || self.rails.tcp.is_none())
     }
 
+    /// Whether something is being copied to here with its sender's help, which may not come.
+    pub fn is_helped_by_senders(&self) -> bool {
+        self.rails.shm.is_helped_by_senders()
+    }
+
+    /// From now on the copying inside the machine is left to those who send, as far as they do it, or
+    /// no more: whoever receives computes.
+    pub fn set_patient(&mut self, patient: bool) {
+        self.patient = patient;
+        self.rails.shm.set_patient(patient);
+    }
+
     /// What to sleep on until something arrives.
     ///
     /// # Errors
@@ -342,7 +357,11 @@ impl Runtime {
         }
         while let Some(fetch) = self.engine.next_fetch() {
             let engine::Fetch { gate, region, length, into, request } = fetch;
-            let way = self.copying.begin(request, length, Instant::now());
+            let way = if self.patient && length as usize > AHEAD_BYTES_MAX {
+                Way::Jointly
+            } else {
+                self.copying.begin(request, length, Instant::now())
+            };
             self.instruments.runtime.count_chosen(way);
             let copying = match way {
                 Way::Once => Copying::Once,

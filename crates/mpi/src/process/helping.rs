@@ -87,6 +87,11 @@ impl Process {
         runtime.requests() == 0 && !runtime.has_work() && !self.has_more_to_advance()
     }
 
+    fn set_helped(&self, helped: bool) {
+        self.helped.set(helped);
+        self.runtime().set_patient(helped);
+    }
+
     /// Whether functions of the program must not be called now.
     pub(crate) fn is_helped(&self) -> bool {
         self.helped.get()
@@ -102,7 +107,7 @@ impl Help<'_> {
         if process.has_nothing_underway() {
             return Rest::All;
         }
-        process.helped.set(true);
+        process.set_helped(true);
         let before = process.runtime().submitted();
         let mut rest = Rest::None;
         let ticket = bell.arm();
@@ -110,7 +115,9 @@ impl Help<'_> {
             if !process.progress() {
                 let runtime = process.runtime();
                 let has_answered = runtime.submitted() != before;
-                let pauses = runtime.must_look_again() || rang && !has_answered;
+                let pauses = runtime.must_look_again()
+                    || runtime.is_helped_by_senders()
+                    || rang && !has_answered;
                 rest = if pauses { Rest::Pause } else { Rest::UntilRung(ticket) };
                 break;
             }
@@ -118,7 +125,7 @@ impl Help<'_> {
                 break;
             }
         }
-        process.helped.set(false);
+        process.set_helped(false);
         rest
     }
 
