@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use driver::{Doorbell, DriverError};
 use queues::lane;
+use queues::bell;
 use queues::ring::{self, Consumer, Producer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
@@ -50,28 +51,25 @@ struct Header {
     /// Where in its owner's memory the nonce stands once more, for the trial of fetching.
     probe_address: u64,
     /// 1 if the owner cannot make its peers' processors pass a barrier: they need a fence of their
-    /// own before they look at `armed`.
+    /// own before they ring.
     fence_required: u32,
     /// The owner's descriptor of a pipe; who writes to it wakes an owner that sleeps on descriptors.
     pipe: i32,
     _keep_apart: [u8; 88],
-    /// How the owner sleeps, while it may be asleep. Set by the owner, taken back by whoever rings.
-    armed: AtomicU32,
-    /// Counts the ringing; the owner sleeps on it.
-    bell: AtomicU32,
+    bell: bell::Bell,
     _keep_lanes_apart: [u8; 56],
     /// Who has the lane, as number of the sender plus one; 0: nobody yet. Set once, by that sender.
     lanes: [AtomicU32; LANES],
 }
 
-/// The owner sleeps on the word `bell`.
+/// The owner sleeps on the bell's word.
 const ON_WORD: u32 = 1;
 /// The owner sleeps on its pipe and on other descriptors.
 const ON_PIPE: u32 = 2;
 
 const _: () = assert!(size_of::<Header>() <= REGIONS_OFFSET);
 const _: () = assert!(RING_OFFSET.is_multiple_of(4096));
-const _: () = assert!(std::mem::offset_of!(Header, armed) == 128);
+const _: () = assert!(std::mem::offset_of!(Header, bell) == 128);
 
 /// The own segment.
 pub(crate) struct Own {
@@ -107,8 +105,7 @@ impl Own {
             fence_required,
             pipe: writer.as_raw_fd(),
             _keep_apart: [0; 88],
-            armed: AtomicU32::new(0),
-            bell: AtomicU32::new(0),
+            bell: bell::Bell::default(),
             _keep_lanes_apart: [0; 56],
             lanes: Default::default(),
         };
@@ -276,24 +273,18 @@ impl Segment {
     /// Wakes the owner if it may be asleep; called after something was published for it.
     #[inline]
     pub(crate) fn ring_if_armed(&self) {
-        let header = self.header();
-        if header.armed.load(Ordering::Relaxed) != 0 {
-            self.ring_armed();
+        if let Some(how) = self.header().bell.ring() {
+            self.wake(how);
         }
     }
 
     #[cold]
-    fn ring_armed(&self) {
-        let armed = self.header().armed.swap(0, Ordering::SeqCst);
-        if armed == 0 {
-            return;
-        }
-        self.header().bell.fetch_add(1, Ordering::SeqCst);
-        if armed == ON_PIPE {
+    fn wake(&self, how: u32) {
+        if how == ON_PIPE {
             self.write_to_pipe();
         } else {
             // The word is valid; waking can only fail for a word that is not.
-            let _ = futex::wake(&self.header().bell, i32::MAX);
+            let _ = futex::wake(self.header().bell.word(), i32::MAX);
         }
     }
 
@@ -310,14 +301,8 @@ impl Segment {
     }
 
     fn arm(&self, how: u32) -> u32 {
-        let header = self.header();
-        let ticket = header.bell.load(Ordering::SeqCst);
-        header.armed.store(how, Ordering::SeqCst);
-        // From here on, every peer either sees `armed` after it has published, or has published
-        // before, so that the look that follows sees it. Where the barrier is not to be had,
-        // `fence_required` made the peers fence.
-        let _ = membarrier::global();
-        ticket
+        // Where the barrier is not to be had, `fence_required` made the peers fence.
+        self.header().bell.arm(how, || _ = membarrier::global())
     }
 }
 
@@ -327,7 +312,7 @@ impl Doorbell for Segment {
     }
 
     fn wait(&self, ticket: u32, timeout: Duration) {
-        futex::wait(&self.header().bell, ticket, Some(timeout));
+        futex::wait(self.header().bell.word(), ticket, Some(timeout));
     }
 
     fn ring(&self) {
@@ -356,7 +341,7 @@ impl Doorbell for DescriptorBell {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         // Whoever empties the pipe below has left before this thread was counted: then the bell
         // rang before this look at it.
-        if self.segment.header().bell.load(Ordering::SeqCst) == ticket {
+        if self.segment.header().bell.is_still(ticket) {
             // Interrupted or not: the caller looks again.
             let _ = poll(&mut both, timeout.as_ref());
         }
