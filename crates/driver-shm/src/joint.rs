@@ -105,6 +105,8 @@ pub(crate) struct Joint {
     read: u32,
     /// Pieces that the sender had claimed when that changed last, and when.
     seen: (u32, Instant),
+    /// The sender was writing when that was looked at last.
+    pub is_being_written: bool,
 }
 
 /// Whoever leaves the copying to the sender does it itself when that has not begun another piece for so
@@ -122,7 +124,7 @@ impl Joint {
         let joint = Some((fetch.length, into));
         ask(fetch, Wish { gate: own.0, past_caches: false, joint }, peer)?;
         let fetch = Fetch { into: fetch.into.clone(), ..*fetch };
-        Ok(Self { fetch, into, read: 0, seen: (0, Instant::now()) })
+        Ok(Self { fetch, into, read: 0, seen: (0, Instant::now()), is_being_written: false })
     }
 
     /// Whether the sender, which may have nothing else to do, shall go on alone for now.
@@ -131,7 +133,8 @@ impl Joint {
         if claimed != self.seen.0 {
             self.seen = (claimed, Instant::now());
         }
-        agreement.is_being_written() || self.seen.1.elapsed() < PATIENCE
+        self.is_being_written = agreement.is_being_written();
+        self.is_being_written || self.seen.1.elapsed() < PATIENCE
     }
 
     /// Reads the next piece, or waits for the sender's; a patient receiver leaves as many as possible

@@ -314,9 +314,13 @@ impl Shm {
         self.patient = patient;
     }
 
-    /// Whether something is being copied to here with its sender's help.
-    pub fn is_helped_by_senders(&self) -> bool {
-        !self.incoming.is_empty()
+    /// Whether something waits for the help of its sender, which may not come. One that is at work rings.
+    pub fn awaits_senders(&self) -> bool {
+        let is_at_work = |incoming: &Incoming| match incoming {
+            Incoming::Jointly(joint) => joint.is_being_written,
+            Incoming::Piped(_) => false,
+        };
+        !self.incoming.iter().all(is_at_work)
     }
 
     /// Whether the memory of a peer can be read and written without its help, as a trial showed.
@@ -515,7 +519,7 @@ mod tests {
             first == [0; BYTES]
         });
         assert!(left_to_sender);
-        assert!(!one.is_helped_by_senders());
+        assert!(!one.awaits_senders());
         let into = Buffer::of_scratch(&Arc::new(Scratch::zeroed(BYTES)), 0, BYTES);
         assert!(fetch(&mut (one, two), &there, &into, (Copying::Jointly, false)));
     }

@@ -302,9 +302,9 @@ impl Runtime {
         self.engine.has_work() && (self.rails.near || self.rails.tcp.is_none())
     }
 
-    /// Whether something is being copied to here with its sender's help, which may not come.
-    pub fn is_helped_by_senders(&self) -> bool {
-        self.rails.shm.is_helped_by_senders()
+    /// Whether something waits for the help of its sender, which may not come.
+    pub fn awaits_senders(&self) -> bool {
+        self.rails.shm.awaits_senders()
     }
 
     /// From now on the copying inside the machine is left to those who send, as far as they do it, or

@@ -116,7 +116,7 @@ impl Help<'_> {
                 let runtime = process.runtime();
                 let has_answered = runtime.submitted() != before;
                 let pauses = runtime.must_look_again()
-                    || runtime.is_helped_by_senders()
+                    || runtime.awaits_senders()
                     || rang && !has_answered;
                 rest = if pauses { Rest::Pause } else { Rest::UntilRung(ticket) };
                 break;
