@@ -10,8 +10,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use driver::{Doorbell, DriverError};
-use queues::lane;
 use queues::bell;
+use queues::lane;
 use queues::ring::{self, Consumer, Producer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};

@@ -70,7 +70,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "COMBRAY_HELPER",
-        values: &["never", "auto"],
+        values: &["auto", "never"],
         help: "whether a thread of the library makes progress while the program computes; it sleeps \
                until something arrives",
         audience: Audience::User,
@@ -225,7 +225,7 @@ impl Configuration {
 
     /// `COMBRAY_HELPER` is not `never`.
     pub fn helper(&self) -> bool {
-        self.chosen[HELPER] != 0
+        self.chosen[HELPER] == 0
     }
 
     fn from_variables(

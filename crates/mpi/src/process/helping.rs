@@ -115,9 +115,8 @@ impl Help<'_> {
             if !process.progress() {
                 let runtime = process.runtime();
                 let has_answered = runtime.submitted() != before;
-                let pauses = runtime.must_look_again()
-                    || runtime.awaits_senders()
-                    || rang && !has_answered;
+                let pauses =
+                    runtime.must_look_again() || runtime.awaits_senders() || rang && !has_answered;
                 rest = if pauses { Rest::Pause } else { Rest::UntilRung(ticket) };
                 break;
             }
