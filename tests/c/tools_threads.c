@@ -23,7 +23,8 @@ static void *watch(void *unused) {
         OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handles[index], &n));
     }
     MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES);
-    while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+    // At least once: the others may have ended before this thread came so far.
+    do {
         for (int index = 0; index < count; index++) {
             unsigned long long value;
             int code = MPI_T_pvar_read(session, handles[index], &value);
@@ -31,7 +32,7 @@ static void *watch(void *unused) {
             reads += code == MPI_SUCCESS;
         }
         usleep(100);
-    }
+    } while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE));
     CHECK(reads > 0, "%d", reads);
     OK(MPI_T_pvar_session_free(&session));
     OK(MPI_T_finalize());
