@@ -80,14 +80,22 @@ def recorded_matrix(runner):
             bytes_sent = sent.get((one, other), (0, 0))[0]
             expected = (one ^ other) in (1, 2, 4)
             assert (bytes_sent >= faces) == expected, f"{one} sent {bytes_sent} bytes to {other}"
-    # What is worked out of it can be run.
+    # What is worked out of it can be run. The hosts, if they are several, are in the file then.
+    mpiexec, hosts = list(runner.mpiexec), ["localhost"]
+    if "--hosts" in mpiexec:
+        at = mpiexec.index("--hosts")
+        hosts = mpiexec[at + 1].split(",")
+        del mpiexec[at:at + 2]
+    slots = ",".join(f"{host}:{8 // len(hosts) + 1}" for host in hosts)
     ranks = runner.build / "poisson3d.ranks"
-    combray = pathlib.Path(runner.mpiexec[0]).with_name("combray")
-    words = [str(combray), "place", "--matrix", str(file), "--hosts", "localhost:8", "--rankfile", str(ranks)]
+    combray = pathlib.Path(runner.mpicc[0]).with_name("combray")
+    words = [str(combray), "place", "--matrix", str(file), "--hosts", slots, "--rankfile", str(ranks)]
     code, output, _ = launching.run(words)
     assert code == 0 and "packed" in output, output
-    assert ranks.read_text() == "".join(f"rank {rank}=localhost\n" for rank in range(8))
-    code, output, _ = launching.run([*runner.mpiexec, "--rankfile", str(ranks), program, "16", "4"], timeout=60)
+    told = [line.split()[1].split("=") for line in ranks.read_text().splitlines()]
+    assert [int(rank) for rank, _ in told] == list(range(8)), told
+    assert {host for _, host in told} == set(hosts), told
+    code, output, _ = launching.run([*mpiexec, "--rankfile", str(ranks), program, "16", "4"], timeout=60)
     assert code == 0 and "8 processes" in output and "all points are right" in output, output
     told = ["-n", "1", "-x", f"COMBRAY_RECORD={runner.build}/some", program, "8", "2"]
     other = ["-n", "1", program, "8", "2"]
