@@ -57,33 +57,10 @@ pub fn gather(
     block_bytes: usize,
     input: Input,
 ) -> Option<Schedule> {
-    if !fits(member, block_bytes, room.slot_bytes) {
-        return None;
-    }
-    let own = |piece: Piece| Area::Send.blocks(piece.first, piece.count);
-    let block = |rank: u32, Piece { first, count }| {
-        Area::Receive.blocks(rank as usize * block_bytes + first, count)
-    };
     let is_root = member.rank == root;
-    let all = Piece { first: 0, count: block_bytes };
-    let flow = Flow {
-        pieces: Pieces::new(member, room, block_bytes, block_bytes),
-        shows: !is_root,
-        meanwhile: (is_root && input == Input::SendBuffer).then(|| (own(all), block(root, all))),
-        awaited: member.others().filter(|_| is_root).collect(),
-        shown: block_bytes,
-    };
-    let show = |schedule: &mut Schedule, piece: Piece| {
-        schedule.copy(own(piece), slot(member.rank, piece.first, piece.count));
-    };
-    let take = |schedule: &mut Schedule, piece: Piece| {
-        for peer in member.others() {
-            schedule.copy(slot(peer, piece.first, piece.count), block(peer, piece));
-        }
-    };
-    let mut schedule = Schedule::of_bytes();
-    flow.add_to(&mut schedule, show, take);
-    Some(schedule)
+    // Only the root may have its block in place.
+    let input = if is_root { input } else { Input::SendBuffer };
+    blocks_of_all(member, room, block_bytes, input, Part { shows: !is_root, takes: is_root })
 }
 
 /// `MPI_Gatherv` (section 6.5): all hand their block to the root.
@@ -178,6 +155,26 @@ fn place_in(owner: u32, rank: u32) -> usize {
 
 /// `MPI_Allgather` (section 6.7): all show their block to all.
 pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
+    blocks_of_all(member, room, block_bytes, input, Part { shows: true, takes: true })
+}
+
+/// What a member does with the blocks of all.
+#[derive(Clone, Copy)]
+struct Part {
+    /// It shows its own to others.
+    shows: bool,
+    /// It takes all.
+    takes: bool,
+}
+
+/// Members show their block, and take those of all others.
+fn blocks_of_all(
+    member: Member,
+    room: Room,
+    block_bytes: usize,
+    input: Input,
+    part: Part,
+) -> Option<Schedule> {
     if !fits(member, block_bytes, room.slot_bytes) {
         return None;
     }
@@ -191,9 +188,10 @@ pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -
     let all = Piece { first: 0, count: block_bytes };
     let flow = Flow {
         pieces: Pieces::new(member, room, block_bytes, block_bytes),
-        shows: true,
-        meanwhile: (input == Input::SendBuffer).then(|| (own(all), block(member.rank, all))),
-        awaited: member.others().collect(),
+        shows: part.shows,
+        meanwhile: (part.takes && input == Input::SendBuffer)
+            .then(|| (own(all), block(member.rank, all))),
+        awaited: member.others().filter(|_| part.takes).collect(),
         shown: block_bytes,
     };
     let show = |schedule: &mut Schedule, piece: Piece| {
