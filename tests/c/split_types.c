@@ -7,7 +7,7 @@
 #include "check.h"
 
 static const char *const parts[] = {"hwloc://NUMANode", "hwloc://Package", "hwloc://L3Cache",
-                                    "hwloc://Core", "hwloc://PU"};
+                                    "hwloc://Core", "hwloc://PU", "hwloc://Network"};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static int size_of(MPI_Comm comm) {

@@ -45,3 +45,22 @@ found=$($bin/mpiexec -n 4 $program 2>&1)
 for what in bound allocated interleaved windows split migrated touched; do
     expect "$what" "$what: well" "$(grep "^$what: " <<<"$found")"
 done
+
+# Two machines of two processes each, as these take it to be; the interfaces get addresses of two networks.
+network=1
+for interface in $(awk '$2 == "network" { print $1 }' <<<"$tree"); do
+    ip address add 10.$network.0.1/24 dev "$interface"
+    ip link set "$interface" up
+    network=$((network + 1))
+done
+near() {
+    timeout 60 $bin/mpiexec "$@" -n 2 -env COMBRAY_NODE=a build/numa/near : -n 2 -env COMBRAY_NODE=b build/numa/near 2>&1
+}
+expect near_interface "rank 0: rail on node 0 at 10, helper on 0-1, buffers on 0, 2 at the interface
+rank 1: rail on node 0 at 16, helper on 2-3, buffers on no node, 2 at the interface
+rank 2: rail on node 2 at 10, helper on 4-5, buffers on 2, 2 at the interface
+rank 3: rail on node 2 at 16, helper on 6-7, buffers on no node, 2 at the interface" "$(near)"
+# Who may run anywhere goes near an interface, in turn near one and the other.
+expect free_to_choose "2 rail on node 0 at 10, helper on 0-1, buffers on 0, 0 at the interface
+2 rail on node 2 at 10, helper on 4-5, buffers on 2, 0 at the interface" \
+    "$(near --bind-to none | sed 's/rank .: //' | sort | uniq -c | sed 's/^ *//')"

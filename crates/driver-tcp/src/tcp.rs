@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
 use driver::{Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
+use memory::placing::keep_on_node;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::attempt::{Agreement, Attempt, Progress, Side};
@@ -180,6 +181,19 @@ impl Tcp {
     /// The interfaces, in the order of the rails.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
+    }
+
+    /// Their names, and what they are believed to carry, in bytes per microsecond.
+    pub fn speeds(&self) -> Vec<(&str, u64)> {
+        let speeds = self.rails.iter().map(|rail| rail.bandwidth_bytes_per_us);
+        self.interfaces.iter().map(|interface| interface.name.as_str()).zip(speeds).collect()
+    }
+
+    /// Keeps what packets are written from and read into on a NUMA node, by the system's number.
+    pub fn keep_buffers_on(&mut self, node: u32) {
+        for buffer in [&self.inbox, &self.packet] {
+            keep_on_node(buffer, node);
+        }
     }
 
     /// Is readable when there may be something to do.

@@ -91,6 +91,17 @@ impl FromStr for Placing {
     }
 }
 
+/// Lets the whole pages of memory that nobody else uses lie on a node, as well as the system does it.
+pub fn keep_on_node(memory: &[u8], node: u32) {
+    let start = memory.as_ptr() as usize;
+    let pages = start.next_multiple_of(numa::PAGE_BYTES)
+        ..(start + memory.len()) / numa::PAGE_BYTES * numa::PAGE_BYTES;
+    if !pages.is_empty() {
+        // What lies elsewhere is only slower.
+        let _ = numa::place(pages, Wish::On(&[node]));
+    }
+}
+
 impl Placing {
     /// Whether this process may have memory there.
     ///

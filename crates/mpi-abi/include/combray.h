@@ -173,6 +173,34 @@ int combray_place(void *address, size_t bytes, const char *where);
  * Errors: MPI_ERR_BUFFER, MPI_ERR_ARG for null pointers; MPI_ERR_OTHER if the system does not tell. */
 int combray_node_of(const void *address, int *node);
 
+/* Tells how many rails this process has: ways to reach others, such as the memory of the machine and
+ * each network interface that is used. They are numbered from 0. In a job whose processes are all on one
+ * machine no network interfaces are used.
+ *
+ * Errors: MPI_ERR_ARG if `count` is a null pointer. */
+int combray_rails(int *count);
+
+/* Writes the name of a rail, such as "shm" or "tcp:eth0", to `buffer`, which has `size` bytes: at most
+ * `size` - 1 characters and a zero byte. The info key "combray_rail" of communicators takes such names.
+ *
+ * Errors: MPI_ERR_ARG if there is no such rail or `buffer` is a null pointer. */
+int combray_rail_name(int rail, char *buffer, size_t size);
+
+/* Tells where the interface of a rail is: `*node` becomes the NUMA node that is near it, by the system's
+ * number, and `*distance` how far the process is from it, counted as firmware does: 10 if the process may
+ * run near it, about 20 if each access takes twice as long. Both become -1 where that is not known: for
+ * interfaces that are no device of the machine, and for rails without an interface; `*node` alone where
+ * several nodes are equally near. Either may be a null pointer.
+ *
+ * Errors: MPI_ERR_ARG if there is no such rail. */
+int combray_rail_place(int rail, int *node, int *distance);
+
+/* Tells which rail is nearest to this process as it was bound when it was first asked for, or when MPI was
+ * initialized: of several alike the fastest, else processes take turns. -1 if the place of none is known.
+ *
+ * Errors: MPI_ERR_ARG if `rail` is a null pointer. */
+int combray_nearest_rail(int *rail);
+
 /* Writes what an error code means to `buffer`, which has `size` bytes: at most `size` - 1 characters
  * and a zero byte. MPI_MAX_ERROR_STRING bytes are always enough. The text of a code names the call,
  * the argument and its value; the last 256 texts are kept.

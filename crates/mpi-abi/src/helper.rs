@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use mpi::{Help, Process, Rest};
 use runtime::door;
+use sys::cores::Cores;
 use sys::futex;
 
 use crate::entry;
@@ -81,8 +82,9 @@ fn start() -> Option<JoinHandle<()>> {
         return None;
     }
     ENDS.store(false, Ordering::Relaxed);
+    let cores = process.cores_of_helper();
     let builder = thread::Builder::new().name("combray-helper".into()).stack_size(STACK_BYTES);
-    let handle = sys::signals::without_signals(|| builder.spawn(run)).ok()?;
+    let handle = sys::signals::without_signals(|| builder.spawn(move || run(cores))).ok()?;
     process.set_helper(Some(call));
     Some(handle)
 }
@@ -105,12 +107,17 @@ fn wake() {
     }
 }
 
-fn run() {
+/// The helper's life, on these cores if it has any of its own.
+fn run(cores: Option<Cores>) {
     let process = &library().process;
     let Some(bell) = process.doorbell() else { return };
     let factor = if process.is_crowded() { CROWDED_FACTOR } else { 1 };
     let (mut pause, mut vain, mut last) = (PAUSE_MAX, 0, 0);
     sys::cores::wake_precisely();
+    if let Some(cores) = cores {
+        // Elsewhere it works as well, only slower.
+        let _ = cores.bind();
+    }
     while !ENDS.load(Ordering::SeqCst) {
         let was_called = sleep(factor * pause);
         let now = steps(process);

@@ -3,6 +3,7 @@
 //! handler.
 
 mod entries;
+mod rails;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::rc::Rc;

@@ -15,7 +15,6 @@ pub mod error_handler;
 pub mod group;
 mod hints;
 pub mod info;
-mod machine;
 mod native;
 pub mod operation;
 mod partitioned;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use base::{ContextId, Error, ErrorClass, GateId, Result};
+use base::{ContextId, Error, ErrorClass, GateId, RailId, Result};
 use collectives::{Layout, Situation};
 use driver::Doorbell;
 use engine::{ContextSlot, Problem, Receive, RequestId, Send};
@@ -22,6 +22,7 @@ use runtime::configuration::{Configuration, InitialErrorHandler};
 use runtime::door::{self, Door, Visit};
 use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
+use runtime::nearness::RailPlace;
 use runtime::{Guidance, Runtime};
 
 use crate::buffered::BufferPlace;
@@ -332,6 +333,21 @@ impl Process {
     pub fn transport(&self, communicator: &Communicator, rank: u32) -> Option<String> {
         let gate = communicator.gate(rank)?;
         Some(self.runtime().transport(gate))
+    }
+
+    /// What the rails are called, by number.
+    pub fn rail_names(&self) -> Vec<String> {
+        self.runtime().rail_names().map(str::to_owned).collect()
+    }
+
+    /// Where a rail is; none: not known, or it leads to no other machine.
+    pub fn rail_place(&self, rail: RailId) -> Option<RailPlace> {
+        self.runtime().rail_place(rail).cloned()
+    }
+
+    /// The nearest rail of those whose place is known.
+    pub fn nearest_rail(&self) -> Option<RailId> {
+        self.runtime().nearest_rail()
     }
 
     pub(crate) fn contexts(&self) -> &Rc<Contexts> {

@@ -153,6 +153,11 @@ pub(crate) fn cores_together() -> Option<usize> {
     env::var(CORES).ok()?.parse().ok()
 }
 
+/// How many processes of the job are on this machine, if the launcher told.
+pub(crate) fn processes_here() -> Option<u32> {
+    env::var("COMBRAY_LOCAL_SIZE").ok()?.parse().ok()
+}
+
 /// Variables that the launcher and the compiler wrappers set or read.
 const OTHERS: &[&str] = &[
     "COMBRAY_RANK",

@@ -14,6 +14,8 @@ mod gathering;
 mod guidance;
 pub mod instruments;
 pub mod lock;
+pub mod machine;
+pub mod nearness;
 mod rails;
 mod receiver;
 mod recording;

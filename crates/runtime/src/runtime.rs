@@ -1,11 +1,13 @@
 //! The way of a message between the engine and the rails.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use driver::{Copying, Doorbell, Driver, DriverError, Part, Regions, Sink};
 use driver_shm::{AHEAD_BYTES_MAX, Bell, Shm};
+use driver_tcp::Tcp;
 use engine::strategy::{self, Strategy};
 use engine::{
     ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, PostShort, Preferences, Receive,
@@ -18,6 +20,7 @@ use crate::copying::{Choice, Way};
 use crate::gathering::{Advice, Gathering};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{Kind, number_of};
+use crate::nearness::{Nearness, RailPlace, Station};
 use crate::rails::{LOOPBACK, Rails, SHM, TCP};
 use crate::receiver::Heard;
 use crate::recording::{Recording, Sent};
@@ -41,6 +44,8 @@ pub struct Runtime {
     /// all are recorded.
     watches: bool,
     recording: Option<Box<Recording>>,
+    /// Where the rails are; worked out when it is asked for.
+    nearness: OnceCell<Nearness>,
 }
 
 /// Pushes a short packet; not a closure, so that it is part of its caller.
@@ -88,6 +93,7 @@ impl Runtime {
             patient: false,
             watches,
             recording: None,
+            nearness: OnceCell::new(),
         };
         runtime.engine.connect(own, &[LOOPBACK], true);
         runtime
@@ -568,6 +574,37 @@ impl Runtime {
         };
         let found = self.engine.rails().iter().position(is_it)?;
         u8::try_from(found).ok().map(RailId)
+    }
+
+    pub(crate) fn set_nearness(&mut self, nearness: Nearness) {
+        self.nearness = OnceCell::from(nearness);
+    }
+
+    /// Where the rails to other machines are.
+    fn nearness(&self) -> &Nearness {
+        let of = |tcp: &Tcp| Nearness::of(&tcp.speeds(), self.own.0);
+        self.nearness.get_or_init(|| self.rails.tcp.as_deref().map(of).unwrap_or_default())
+    }
+
+    /// Where a rail is; none: not known, or it leads to no other machine.
+    pub fn rail_place(&self, rail: RailId) -> Option<&RailPlace> {
+        let place = rail.0.checked_sub(TCP.0)?;
+        self.nearness().places.get(usize::from(place))?.as_ref()
+    }
+
+    /// The nearest rail of those whose place is known.
+    pub fn nearest_rail(&self) -> Option<RailId> {
+        self.nearness().nearest.map(|rail| RailId(TCP.0 + rail as u8))
+    }
+
+    /// Where this process communicates, if that was worked out and there is something to choose.
+    pub fn station(&self) -> Option<&Station> {
+        self.nearness.get()?.station.as_ref()
+    }
+
+    /// What the rails are called, by number.
+    pub fn rail_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.engine.rails().iter().map(|rail| rail.name.as_str())
     }
 
     /// How messages to `gate` travel, for people: the rail, and how large ones are copied.

@@ -18,6 +18,7 @@ use sys::cores;
 use crate::configuration::{self, Configuration};
 use crate::guidance::Guidance;
 use crate::instruments::Instruments;
+use crate::nearness::{self, Nearness};
 use crate::rails::Rails;
 use crate::runtime::{Runtime, cannot_reach, strategy};
 use crate::samples;
@@ -104,13 +105,17 @@ pub fn start(
     let (samples, complaint) = samples::kept();
     let (guidance, wrong_wishes) = Guidance::of_environment(samples.costs);
     let neighbours = publish(&job, &shm, tcp.as_deref(), guidance)?;
-    let tcp = tcp.filter(|_| !neighbours.all_near);
+    let mut tcp = tcp.filter(|_| !neighbours.all_near);
+    let nearness = tcp.as_mut().filter(|_| nearness::matters(size)).map(|tcp| place(tcp, rank));
     let rails = Rails::new(Loopback::new(own), shm, tcp);
     let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
     samples::follow(&mut engine, &samples);
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
     let fatal = Fatal { job: Arc::clone(&job), rank };
     let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
+    if let Some(nearness) = nearness {
+        runtime.set_nearness(nearness);
+    }
     if neighbours.guidance.records {
         runtime.record();
     }
@@ -146,6 +151,15 @@ fn create_tcp(own: GateId, job: &Arc<Mutex<Job>>) -> Result<Box<Tcp>, StartError
     let options = driver_tcp::Options { selection, records: wire::VERSION };
     let directory = Directory { job: Arc::clone(job) };
     Ok(Box::new(Tcp::create(own, options, Box::new(directory))?))
+}
+
+/// Finds out where the interfaces are, and keeps buffers near the one that is used first.
+fn place(tcp: &mut Tcp, rank: u32) -> Nearness {
+    let nearness = Nearness::of(&tcp.speeds(), rank);
+    if let Some(node) = nearness.station.as_ref().and_then(|station| station.node) {
+        tcp.keep_buffers_on(node);
+    }
+    nearness
 }
 
 /// Where the drivers learn of the others.

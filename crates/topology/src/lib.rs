@@ -9,6 +9,7 @@
 mod cpuset;
 mod error;
 mod hwloc;
+mod locality;
 mod object;
 mod tree;
 mod xml;
@@ -16,6 +17,7 @@ mod xml;
 pub use cpuset::CpuSet;
 pub use error::Error;
 pub use hwloc::{Hwloc, LIBRARY, Scope};
+pub use locality::{Locality, NEAR};
 pub use object::{DeviceKind, Kind, Object, ObjectId};
 pub use tree::{Distances, Topology};
 

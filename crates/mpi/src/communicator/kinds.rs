@@ -3,15 +3,15 @@
 use std::rc::Rc;
 
 use base::Result;
+use runtime::machine;
 use sys::cores;
-use topology::{CpuSet, Kind};
+use topology::{CpuSet, DeviceKind, Kind};
 
 use super::Communicator;
 use super::duplication::packed;
 use crate::Process;
 use crate::collective;
 use crate::info::Info;
-use crate::machine;
 use crate::session::ProcessSet;
 
 /// What [`Process::split_communicator_by_kind`] puts together.
@@ -38,10 +38,13 @@ pub struct Part(Kind);
 /// All kinds, from large to small.
 const ALL: [Kind; 5] = [Kind::NumaNode, Kind::Package, Kind::Cache(3), Kind::Core, Kind::Thread];
 
+/// Network interfaces, which do not lie within each other as the other kinds do.
+const NETWORK: Kind = Kind::Device(DeviceKind::Network);
+
 impl Part {
-    /// All kinds, from large to small.
+    /// All kinds, from large to small; last the one that is no part but the way out.
     pub fn all() -> impl Iterator<Item = Self> {
-        ALL.into_iter().map(Self)
+        ALL.into_iter().chain([NETWORK]).map(Self)
     }
 
     /// Its name, which hwloc's programs use too (section 11.8 of the standard).
@@ -51,6 +54,7 @@ impl Part {
             Kind::Package => "hwloc://Package",
             Kind::Cache(_) => "hwloc://L3Cache",
             Kind::Core => "hwloc://Core",
+            NETWORK => "hwloc://Network",
             _ => "hwloc://PU",
         }
     }
@@ -68,7 +72,14 @@ impl Part {
 
     /// The number of the part that holds all the cores: that of its first hardware thread, which all
     /// processes of the machine agree on. None, too, where hwloc is missing.
+    ///
+    /// The part of a network interface are those that it is the nearest to; its number is that of the
+    /// interface.
     fn instance(self, cores: &CpuSet) -> Option<i32> {
+        if self.0 == NETWORK {
+            let tree = machine::tree_with_devices()?;
+            return i32::try_from(tree[tree.nearest_network(cores)?].logical).ok();
+        }
         let tree = machine::tree()?;
         let holds = |threads: &CpuSet| !cores.is_empty() && cores.is_subset(threads);
         let mut parts = tree.of_kind(self.0).into_iter().map(|id| &tree[id].threads);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use driver::Doorbell;
 use runtime::door::{self, Guest};
+use sys::cores::Cores;
 
 use super::Process;
 
@@ -53,6 +54,13 @@ impl Process {
     /// The same where calls take the lock.
     pub fn help_with_lock(&self) -> Option<Help<'_>> {
         self.lock.try_lock().then(|| Help { process: self, entry: Entry::Lock })
+    }
+
+    /// The cores of the helper, where those of the process leave a choice: near the rail that it uses
+    /// first.
+    pub fn cores_of_helper(&self) -> Option<Cores> {
+        let near = self.look(|runtime| runtime.station()?.threads.clone())??;
+        Cores::of(&near.iter().collect::<Vec<_>>()).ok()
     }
 
     /// From now on `call` calls the helper, or there is none.

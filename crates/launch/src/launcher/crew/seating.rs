@@ -40,7 +40,8 @@ impl Seating {
         if (is_all || is_free) && !start.reports_bindings {
             return Ok(free);
         }
-        let (topology, description) = match look(&policy) {
+        let has_others = start.size as usize > processes;
+        let (topology, description) = match look(&policy, has_others) {
             Ok(found) => found,
             // Nobody asked for more than there is without hwloc.
             Err(Error::Missing { .. }) if is_default => return Ok(free),
@@ -113,9 +114,10 @@ impl Seating {
 }
 
 /// This machine as far as this process may use it, and what hwloc told of all of it.
-fn look(policy: &Policy) -> Result<(Topology, String), Error> {
+/// Devices are looked for where the processes will ask for interfaces: in jobs of several machines.
+fn look(policy: &Policy, has_others: bool) -> Result<(Topology, String), Error> {
     let wants_network = policy.needs.as_ref().is_some_and(Needs::names_network);
-    let scope = if wants_network { Scope::Devices } else { Scope::Cores };
+    let scope = if wants_network || has_others { Scope::Devices } else { Scope::Cores };
     let text = Hwloc::load()?.this_machine(scope)?;
     let allowed = cores::allowed().into_iter().collect();
     Ok((Topology::from_xml(&text)?.restricted(&allowed)?, text))

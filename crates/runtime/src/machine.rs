@@ -1,0 +1,33 @@
+//! The tree of this machine, for those who ask: most programs never do.
+
+use std::sync::OnceLock;
+
+use topology::{Hwloc, Scope, Topology};
+
+/// The variable by which the launcher tells where it has left the description of the machine.
+const DESCRIPTION: &str = "COMBRAY_TOPOLOGY";
+
+/// The whole machine as the system shows it to the job, devices aside. None: hwloc is missing.
+pub fn tree() -> Option<&'static Topology> {
+    static TREE: OnceLock<Option<Topology>> = OnceLock::new();
+    TREE.get_or_init(|| told().or_else(|| looked_at(Scope::Cores))).as_ref()
+}
+
+/// The same with its devices.
+pub fn tree_with_devices() -> Option<&'static Topology> {
+    static TREE: OnceLock<Option<Topology>> = OnceLock::new();
+    // The launcher looks for devices only where the job has several machines.
+    let told = || told().filter(|tree| !tree.devices().is_empty());
+    TREE.get_or_init(|| told().or_else(|| looked_at(Scope::Devices))).as_ref()
+}
+
+/// What the launcher found out once for all its processes.
+fn told() -> Option<Topology> {
+    let text = std::fs::read_to_string(std::env::var_os(DESCRIPTION)?).ok()?;
+    Topology::from_xml(&text).ok()
+}
+
+fn looked_at(scope: Scope) -> Option<Topology> {
+    let text = Hwloc::load().and_then(|hwloc| hwloc.this_machine(scope)).ok()?;
+    Topology::from_xml(&text).ok()
+}

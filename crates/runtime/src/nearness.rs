@@ -1,0 +1,167 @@
+//! Where the rails of a process are on its machine, and what follows for the process.
+//!
+//! A rail whose place is not known is left out of every decision.
+
+use sys::{cores, numa};
+use topology::{CpuSet, Locality, NEAR, Topology};
+
+use crate::{configuration, machine};
+
+/// Where the rails to other machines are, and where this process communicates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Nearness {
+    /// By rail, from the first to other machines on; none: not known.
+    pub places: Vec<Option<RailPlace>>,
+    /// The nearest of them.
+    pub nearest: Option<usize>,
+    /// Where the process communicates, if there is something to choose.
+    pub station: Option<Station>,
+}
+
+/// Where a rail's interface is, as seen from a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RailPlace {
+    /// What is near the interface.
+    pub locality: Locality,
+    /// How far the process is from it; [`NEAR`] if it may run near it.
+    pub distance: u32,
+}
+
+/// Where a process that is free to choose communicates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Station {
+    /// The hardware threads that are near; none: so are all on which the process may run.
+    pub threads: Option<CpuSet>,
+    /// The NUMA node for the library's buffers.
+    pub node: Option<u32>,
+}
+
+impl Nearness {
+    /// Of the interfaces with these names and speeds, for the process with this rank as it may run now.
+    pub(crate) fn of(interfaces: &[(&str, u64)], rank: u32) -> Self {
+        let Some(tree) = machine::tree_with_devices() else { return Self::default() };
+        let seat: CpuSet = cores::allowed().into_iter().collect();
+        let places = places(tree, interfaces.iter().map(|(name, _)| *name), &seat);
+        let speeds: Vec<u64> = interfaces.iter().map(|(_, speed)| *speed).collect();
+        let nearest = nearest(&places, &speeds, rank as usize);
+        let place = nearest.and_then(|rail| places.get(rail)?.as_ref());
+        let station = place.and_then(|place| station(place, &seat));
+        Self { places, nearest, station }
+    }
+}
+
+/// Whether it matters to a job of `size` processes where interfaces are: this machine has several NUMA
+/// nodes, and some processes may be on others.
+pub(crate) fn matters(size: u32) -> bool {
+    let all_here = configuration::processes_here() == Some(size) && configuration::node().is_none();
+    !all_here && numa::nodes().is_ok_and(|nodes| nodes.len() > 1)
+}
+
+/// Where interfaces with these names are, for a process that may run on the hardware threads `seat`.
+fn places<'a>(
+    tree: &Topology,
+    interfaces: impl Iterator<Item = &'a str>,
+    seat: &CpuSet,
+) -> Vec<Option<RailPlace>> {
+    let place = |name: &str| {
+        let device = tree.interface(name)?;
+        let distance = tree.distance(seat, device)?;
+        Some(RailPlace { locality: tree.locality(device)?, distance })
+    };
+    interfaces.map(place).collect()
+}
+
+/// The rail that is nearest; of several the one that is fastest by `speeds`, of several such another
+/// one for each `turn`.
+fn nearest(places: &[Option<RailPlace>], speeds: &[u64], turn: usize) -> Option<usize> {
+    let known = places.iter().zip(speeds).enumerate();
+    let known =
+        known.filter_map(|(rail, (place, speed))| Some((rail, place.as_ref()?.distance, *speed)));
+    let best =
+        known.clone().map(|(_, distance, speed)| (distance, std::cmp::Reverse(speed))).min()?;
+    let alike: Vec<usize> = known
+        .filter(|(_, distance, speed)| (*distance, std::cmp::Reverse(*speed)) == best)
+        .map(|(rail, ..)| rail)
+        .collect();
+    alike.get(turn % alike.len()).copied()
+}
+
+/// Where a process communicates that may run on the hardware threads `seat` and uses this rail first.
+/// None: the rail is not near any of them, so that there is nothing to choose.
+fn station(place: &RailPlace, seat: &CpuSet) -> Option<Station> {
+    if place.distance > NEAR {
+        return None;
+    }
+    let near = place.locality.threads.intersection(seat);
+    let leaves_a_choice = !near.is_empty() && near != *seat;
+    Some(Station { threads: leaves_a_choice.then_some(near), node: place.locality.node })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four nodes with two hardware threads each; interfaces on nodes 0 and 2.
+    fn emulated() -> Topology {
+        described("emulated")
+    }
+
+    fn described(name: &str) -> Topology {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/machines");
+        let text = std::fs::read_to_string(format!("{folder}/{name}.xml")).unwrap();
+        Topology::from_xml(&text).unwrap()
+    }
+
+    fn set(list: &str) -> CpuSet {
+        CpuSet::from_list(list).unwrap()
+    }
+
+    const BOTH: [&str; 2] = ["enp33s0", "enp65s0"];
+
+    fn distances(places: &[Option<RailPlace>]) -> Vec<Option<u32>> {
+        places.iter().map(|place| place.as_ref().map(|place| place.distance)).collect()
+    }
+
+    #[test]
+    fn each_process_has_a_nearest_rail() {
+        let tree = emulated();
+        let of = |seat: &str, turn| {
+            let places = places(&tree, BOTH.into_iter(), &set(seat));
+            nearest(&places, &[100, 100], turn)
+        };
+        assert_eq!(["0-1", "2-3", "4-5", "6-7"].map(|seat| of(seat, 0)), [0, 0, 1, 1].map(Some));
+        // Where both are near, processes take turns.
+        assert_eq!([0, 1, 2].map(|turn| of("0-7", turn)), [0, 1, 0].map(Some));
+        let free = places(&tree, BOTH.into_iter(), &set("0-7"));
+        assert_eq!(nearest(&free, &[100, 200], 0), Some(1), "the faster one");
+    }
+
+    #[test]
+    fn a_rail_without_a_known_place_is_left_out() {
+        let tree = emulated();
+        let places = places(&tree, ["veth0", "enp65s0"].into_iter(), &set("0-1"));
+        assert_eq!(distances(&places), [None, Some(22)]);
+        assert_eq!(nearest(&places, &[1000, 1], 0), Some(1));
+        assert_eq!(nearest(&places[..1], &[1000], 0), None);
+        let vague = super::places(&described("two-memories"), ["eth0"].into_iter(), &set("0"));
+        assert_eq!(vague, [None]);
+    }
+
+    #[test]
+    fn who_may_run_near_the_interface_communicates_there() {
+        let tree = emulated();
+        let of = |seat: &str, rail: usize| {
+            let seat = set(seat);
+            let places = places(&tree, BOTH.into_iter(), &seat);
+            station(places[rail].as_ref().unwrap(), &seat)
+        };
+        let at = |threads: Option<&str>, node| {
+            Some(Station { threads: threads.map(set), node: Some(node) })
+        };
+        assert_eq!(of("0-7", 0), at(Some("0-1"), 0));
+        assert_eq!(of("0-7", 1), at(Some("4-5"), 2));
+        assert_eq!(of("1-3", 0), at(Some("1"), 0));
+        assert_eq!(of("0-1", 0), at(None, 0), "all are near");
+        assert_eq!(of("2-3", 0), None, "none is");
+    }
+}

@@ -1,0 +1,79 @@
+//! Where the network interfaces of the described machines of tests/machines are, and how far each NUMA
+//! node is from them, as reviewed.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use topology::{CpuSet, Kind, Topology};
+
+fn machines() -> Vec<(PathBuf, Topology)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|extension| extension == "xml"));
+    let read = |path: PathBuf| {
+        let topology = Topology::from_xml(&fs::read_to_string(&path).unwrap()).unwrap();
+        (path.with_extension("interfaces"), topology)
+    };
+    paths.map(read).collect()
+}
+
+/// All interfaces of a machine as a text.
+fn interfaces(topology: &Topology) -> String {
+    let mut text = String::new();
+    for device in topology.devices().into_iter().filter(|id| topology.is_interface(*id)) {
+        let name = topology[device].label();
+        assert_eq!(topology.interface(&name), Some(device));
+        let Some(locality) = topology.locality(device) else {
+            writeln!(text, "{name}: its place is not known").unwrap();
+            assert_eq!(topology.distance(topology.threads(), device), None);
+            continue;
+        };
+        let node =
+            locality.node.map_or_else(|| "several nodes".to_owned(), |node| format!("node {node}"));
+        writeln!(text, "{name}: {node}, hardware threads {}", locality.threads).unwrap();
+        for node in topology.of_kind(Kind::NumaNode) {
+            let distance = topology.distance(&topology[node].threads, device);
+            if let (Some(number), Some(distance)) = (topology[node].system, distance) {
+                writeln!(text, "  from node {number}: {distance}").unwrap();
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn interfaces_are_where_they_were_reviewed_to_be() {
+    for (path, topology) in machines() {
+        let found = interfaces(&topology);
+        if std::env::var_os("COMBRAY_UPDATE").is_some() {
+            fs::write(&path, &found).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), found, "{}", path.display());
+    }
+}
+
+#[test]
+fn who_is_between_interfaces_has_no_nearest() {
+    let machine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines/emulated.xml");
+    let topology = Topology::from_xml(&fs::read_to_string(machine).unwrap()).unwrap();
+    let nearest = |list: &str| {
+        let nearest = topology.nearest_network(&CpuSet::from_list(list).unwrap());
+        nearest.map(|id| topology[id].label())
+    };
+    assert_eq!(nearest("0").as_deref(), Some("enp33s0"));
+    assert_eq!(nearest("2-3").as_deref(), Some("enp33s0"));
+    assert_eq!(nearest("6").as_deref(), Some("enp65s0"));
+    assert_eq!(nearest("0-7"), None, "one is as near as the other");
+    assert_eq!(nearest("2,6"), None, "likewise");
+}
+
+#[test]
+fn what_has_no_place_is_left_out() {
+    let machine =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines/two-sockets.xml");
+    let topology = Topology::from_xml(&fs::read_to_string(machine).unwrap()).unwrap();
+    // Not there, as interfaces without a PCI device are; and a disk.
+    assert_eq!(topology.interface("veth0"), None);
+    assert_eq!(topology.interface("nvme0n1"), None);
+}
