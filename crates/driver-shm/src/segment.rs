@@ -6,7 +6,7 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use driver::{Doorbell, DriverError};
@@ -163,7 +163,7 @@ impl Own {
     /// A doorbell that also rings when `other` becomes readable.
     pub(crate) fn doorbell_beside(&self, other: OwnedFd) -> io::Result<DescriptorBell> {
         let (segment, reader) = (Arc::clone(&self.segment), self.reader.try_clone()?);
-        Ok(DescriptorBell { segment, reader, other, sleepers: AtomicU32::new(0) })
+        Ok(DescriptorBell { segment, reader, other, sleepers: Mutex::new(0) })
     }
 
     pub(crate) fn fence_required(&self) -> bool {
@@ -326,7 +326,7 @@ pub(crate) struct DescriptorBell {
     reader: PipeReader,
     other: OwnedFd,
     /// Threads that are asleep or about to be.
-    sleepers: AtomicU32,
+    sleepers: Mutex<u32>,
 }
 
 impl Doorbell for DescriptorBell {
@@ -338,16 +338,21 @@ impl Doorbell for DescriptorBell {
         let mut both =
             [PollFd::new(&self.reader, PollFlags::IN), PollFd::new(&self.other, PollFlags::IN)];
         let timeout = Timespec::try_from(timeout).ok();
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
-        // Whoever empties the pipe below has left before this thread was counted: then the bell
-        // rang before this look at it.
-        if self.segment.header().bell.is_still(ticket) {
+        // Whoever empties the pipe has done so before this thread is counted: then a ring whose byte is
+        // gone shows here.
+        let is_still = {
+            let mut sleepers = self.sleepers();
+            *sleepers += 1;
+            self.segment.header().bell.is_still(ticket)
+        };
+        if is_still {
             // Interrupted or not: the caller looks again.
             let _ = poll(&mut both, timeout.as_ref());
         }
-        let is_last = self.sleepers.fetch_sub(1, Ordering::SeqCst) == 1;
+        let mut sleepers = self.sleepers();
+        *sleepers -= 1;
         // What wakes one must wake all: the last empties the pipe.
-        if is_last && both[0].revents().contains(PollFlags::IN) {
+        if *sleepers == 0 && both[0].revents().contains(PollFlags::IN) {
             // Several bytes may be there: of rings that came after the sleep.
             let _ = (&self.reader).read(&mut [0; 64]);
         }
@@ -355,6 +360,12 @@ impl Doorbell for DescriptorBell {
 
     fn ring(&self) {
         self.segment.ring_if_armed();
+    }
+}
+
+impl DescriptorBell {
+    fn sleepers(&self) -> MutexGuard<'_, u32> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

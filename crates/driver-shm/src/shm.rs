@@ -436,6 +436,8 @@ mod tests {
     use super::*;
 
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::time::{Duration, Instant};
 
     use driver::conformance::{self, Record};
     use memory::Scratch;
@@ -753,5 +755,43 @@ mod tests {
             });
         }
         assert!(start.elapsed().as_secs() < 15, "somebody slept until the time was over");
+    }
+
+    #[test]
+    fn threads_that_listen_again_and_again_hear_each_ring() {
+        let (_one, two) = pair(true);
+        let (other, _writer) = std::io::pipe().unwrap();
+        let bell = two.doorbell_beside(other.into()).unwrap();
+        let (armed, heard): ([AtomicU32; 2], [AtomicU32; 2]) = Default::default();
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for (armed, heard) in armed.iter().zip(&heard) {
+                let (bell, ends) = (&bell, &ends);
+                scope.spawn(move || {
+                    while !ends.load(Ordering::SeqCst) {
+                        let ticket = bell.arm();
+                        armed.fetch_add(1, Ordering::SeqCst);
+                        bell.wait(ticket, Duration::from_secs(10));
+                        heard.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+            let start = Instant::now();
+            for _ in 0..3000 {
+                let listening = [0, 1].map(|one: usize| armed[one].load(Ordering::SeqCst));
+                bell.ring();
+                while (0..2).any(|one| heard[one].load(Ordering::SeqCst) < listening[one]) {
+                    assert!(start.elapsed().as_secs() < 9, "somebody sleeps on");
+                    std::thread::yield_now();
+                }
+            }
+            ends.store(true, Ordering::SeqCst);
+            while (0..2)
+                .any(|one| heard[one].load(Ordering::SeqCst) < armed[one].load(Ordering::SeqCst))
+            {
+                bell.ring();
+                std::thread::yield_now();
+            }
+        });
     }
 }

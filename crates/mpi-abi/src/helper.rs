@@ -4,6 +4,7 @@
 //! seldom, it sees whether the program has been in the library since it last did; if not, it goes in
 //! as a guest, makes what progress can be made, and sleeps until something arrives.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -44,15 +45,17 @@ const STACK_BYTES: usize = 512 << 10;
 static THREAD: parking_lot::Mutex<Option<JoinHandle<()>>> = parking_lot::Mutex::new(None);
 /// It shall end.
 static ENDS: AtomicBool = AtomicBool::new(false);
-/// What it sleeps on between two looks: whether a call would wake it.
-static PAUSE: AtomicU32 = AtomicU32::new(ATTENTIVE);
+/// How it rests, and what it sleeps on between two looks: whether, and how, a call wakes it.
+static REST: AtomicU32 = AtomicU32::new(ATTENTIVE);
 /// So many calls will not be heard.
 static UNHEARD: AtomicU32 = AtomicU32::new(0);
 
-/// The helper looks soon by itself, or sleeps until something arrives.
+/// The helper is at work, or looks soon by itself.
 const ATTENTIVE: u32 = 0;
 /// The helper sleeps until its next look, or a call.
 const PAUSING: u32 = 1;
+/// The helper sleeps until something arrives, or a call: the program may have come and gone meanwhile.
+const LISTENING: u32 = 2;
 
 /// Starts the helper, or ends it, as the library is open or not.
 pub fn update(is_open: bool) {
@@ -64,9 +67,6 @@ pub fn update(is_open: bool) {
             process.set_helper(None);
             ENDS.store(true, Ordering::SeqCst);
             wake();
-            if let Some(bell) = process.doorbell() {
-                bell.ring();
-            }
             // It only ends otherwise if it panicked, which was told.
             let _ = handle.join();
         }
@@ -91,7 +91,7 @@ fn start() -> Option<JoinHandle<()>> {
 
 /// The program has begun something large, and perhaps goes away now.
 fn call() {
-    if PAUSE.load(Ordering::Relaxed) != PAUSING {
+    if REST.load(Ordering::Relaxed) == ATTENTIVE {
         return;
     }
     match UNHEARD.load(Ordering::Relaxed) {
@@ -101,9 +101,11 @@ fn call() {
 }
 
 fn wake() {
-    if PAUSE.swap(ATTENTIVE, Ordering::SeqCst) == PAUSING {
+    match REST.swap(ATTENTIVE, Ordering::SeqCst) {
         // The word is valid; waking can only fail for a word that is not.
-        let _ = futex::wake(&PAUSE, 1);
+        PAUSING => _ = futex::wake(&REST, 1),
+        LISTENING => library().process.doorbell().into_iter().for_each(|bell| bell.ring()),
+        _ => {}
     }
 }
 
@@ -113,17 +115,20 @@ fn run(cores: Option<Cores>) {
     let Some(bell) = process.doorbell() else { return };
     let factor = if process.is_crowded() { CROWDED_FACTOR } else { 1 };
     let (mut pause, mut vain, mut last) = (PAUSE_MAX, 0, 0);
+    let mut hears_call = false;
     sys::cores::wake_precisely();
     if let Some(cores) = cores {
         // Elsewhere it works as well, only slower.
         let _ = cores.bind();
     }
     while !ENDS.load(Ordering::SeqCst) {
-        let was_called = sleep(factor * pause);
+        let was_called = mem::take(&mut hears_call) || sleep(factor * pause);
         let now = steps(process);
         // It may still be in the call that called.
         let before = if was_called { now.next_multiple_of(2) } else { now };
-        if !stays_outside(process, before) {
+        // Who called, has left since, and stayed away after its last calls, is believed.
+        let is_away = was_called && vain == 0 && now == before;
+        if !is_away && !stays_outside(process, before) {
             // The program looks after its messages.
             if was_called {
                 vain = UNHEARD_MAX.min(2 * vain + 1);
@@ -142,7 +147,7 @@ fn run(cores: Option<Cores>) {
                 Some(Rest::UntilRung(ticket)) => {
                     (vain, pause) = (0, PAUSE_MIN);
                     UNHEARD.store(0, Ordering::Relaxed);
-                    bell.wait(ticket, SLEEP_MAX);
+                    hears_call = rest(LISTENING, || bell.wait(ticket, SLEEP_MAX));
                     rang = true;
                 }
                 Some(Rest::Pause) | None => {
@@ -166,11 +171,16 @@ fn stays_outside(process: &Process, before: u32) -> bool {
 
 /// Sleeps until the next look; whether the program called.
 fn sleep(pause: Duration) -> bool {
-    PAUSE.store(PAUSING, Ordering::SeqCst);
+    rest(PAUSING, || futex::wait(&REST, PAUSING, Some(pause)))
+}
+
+/// Sleeps in a way that a call knows how to end; whether the program called.
+fn rest(how: u32, sleep: impl FnOnce()) -> bool {
+    REST.store(how, Ordering::SeqCst);
     if !ENDS.load(Ordering::SeqCst) {
-        futex::wait(&PAUSE, PAUSING, Some(pause));
+        sleep();
     }
-    PAUSE.swap(ATTENTIVE, Ordering::SeqCst) == ATTENTIVE
+    REST.swap(ATTENTIVE, Ordering::SeqCst) == ATTENTIVE
 }
 
 /// How many steps the program has made, in and out, by the way that its calls take now.
