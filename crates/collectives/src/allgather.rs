@@ -23,7 +23,7 @@ pub enum Algorithm {
     Ring,
     /// Each process sends its block to all others at once.
     AtOnce,
-    /// Gathered inside the machines, exchanged by their leaders, and broadcast inside.
+    /// Gathered inside machines or parts of these, exchanged by their leaders, and broadcast inside.
     Hierarchical,
 }
 
@@ -62,7 +62,7 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
     if !hierarchy::is_ordered(member) {
         return None;
     }
-    let part = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
+    let part = block_bytes.saturating_mul(member.situation.widest().largest() as usize);
     let all = block_bytes.saturating_mul(member.size as usize);
     let inside = |near: Member| {
         let up = gather::cost(gather::choose(near, block_bytes), near, block_bytes)?;
@@ -90,7 +90,7 @@ fn cost_in_blocks(
     if !hierarchy::is_ordered(member) {
         return None;
     }
-    let part = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
+    let part = block_bytes.saturating_mul(member.situation.widest().largest() as usize);
     let all = block_bytes.saturating_mul(member.size as usize);
     let inside = |near: Member| {
         let mut collection = Estimate::new(near.situation);
@@ -135,7 +135,7 @@ fn flat_cost(
             let count = distance.min(member.size - distance);
             block_bytes.saturating_mul(count as usize)
         }),
-        Algorithm::Ring => estimate.ring(member, size - 1, block_bytes),
+        Algorithm::Ring => estimate.ring(size - 1, block_bytes),
         Algorithm::AtOnce => estimate.all_to_all(member, size - 1, block_bytes),
         Algorithm::ThroughFirst => {
             estimate.up(member, Shape::Star, block_bytes, None);
@@ -159,9 +159,9 @@ pub fn allgather(member: Member, block_bytes: usize, input: Input) -> Schedule {
     hierarchy::allgather(
         member,
         input,
-        |near| gather::gather(near, 0, block_bytes, input),
+        |near, leader| gather::gather(near, leader, block_bytes, input),
         |leader, most| allgather(leader, block_bytes.saturating_mul(most), Input::InPlace),
-        |near| bcast::of_blocks(near, 0, all, block_bytes.saturating_mul(all)),
+        |near, leader| bcast::of_blocks(near, leader, all, block_bytes.saturating_mul(all)),
     )
 }
 
@@ -180,12 +180,12 @@ pub fn allgatherv(member: Member, total_bytes: usize, input: Input) -> Schedule 
     let schedule = hierarchy::allgather(
         member,
         input,
-        |near| gather::tree(near, 0, Shape::Star, input),
+        |near, leader| gather::tree(near, leader, Shape::Star, input),
         |leader, most| {
             let bytes = block_bytes.saturating_mul(most);
             with(choose_among(leader, bytes, block_bytes), leader, Input::InPlace)
         },
-        |near| bcast::tree(near, 0, all, spread_shape(near, total_bytes, block_bytes)),
+        |near, leader| bcast::tree(near, leader, all, spread_shape(near, total_bytes, block_bytes)),
     );
     schedule.block_by_block()
 }

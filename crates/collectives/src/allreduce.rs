@@ -28,7 +28,7 @@ pub enum Algorithm {
     /// Shares go round a ring, and gather an operand of each process; then their results do. For
     /// operations that commute.
     Ring,
-    /// Inside the machines, among their leaders, inside again.
+    /// Inside machines or parts of these, among their leaders, inside again.
     Hierarchical,
 }
 
@@ -60,7 +60,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
         Algorithm::RecursiveDoubling => {
             estimate.join_power_of_two(member, bytes);
             estimate.each_bit(member, |one, distance| {
-                one.exchange_at(member, distance, bytes);
+                one.exchange_at(distance, bytes);
                 one.reduce(near, bytes);
             });
             estimate.leave_power_of_two(member, bytes);
@@ -84,7 +84,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
             let count = operands.count.div_ceil(member.size as usize);
             let share = count.saturating_mul(operands.element_bytes);
             let others = u64::from(member.size - 1);
-            estimate.ring(member, others.saturating_mul(2), share);
+            estimate.ring(others.saturating_mul(2), share);
             estimate.repeat(others, |one| one.reduce(near, share));
         }
         Algorithm::Hierarchical if !operands.keep_order_in_machines(member) => return None,

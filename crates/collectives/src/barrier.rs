@@ -15,7 +15,7 @@ pub enum Algorithm {
     Tree(Shape),
     /// Round k: tell the process 2^k ranks above, hear of the one 2^k below. n log n messages.
     Dissemination,
-    /// Inside the machines, among their leaders, inside again.
+    /// Inside machines or parts of these, among their leaders, inside again.
     Hierarchical,
 }
 
@@ -43,7 +43,7 @@ pub fn cost(algorithm: Algorithm, member: Member) -> Option<Cost> {
         Algorithm::Dissemination => estimate.doubling(member, |_| 0),
         Algorithm::Hierarchical if !hierarchy::is_applicable(member) => return None,
         Algorithm::Hierarchical => {
-            let inside = |near: Member| cost(Algorithm::Tree(shape(near)), near);
+            let inside = |near: Member| climb_cost(climb(near), near);
             return hierarchy::cost(member, inside, |far| cost(choose(far), far));
         }
     }
@@ -59,23 +59,56 @@ pub fn barrier(member: Member) -> Schedule {
     }
 }
 
-/// The better shape of a tree.
-pub(crate) fn shape(member: Member) -> Shape {
-    let time = |shape: &Shape| cost(Algorithm::Tree(*shape), member);
-    [Shape::Star, Shape::Binomial].into_iter().min_by_key(time).unwrap_or(Shape::Star)
+/// How processes come to one and leave from there.
+#[derive(Clone, Copy)]
+enum Climb {
+    /// Along a tree.
+    Tree(Shape),
+    /// Inside the parts, and between their leaders.
+    Hierarchical,
+}
+
+/// The best way up and down again.
+fn climb(member: Member) -> Climb {
+    let all = [Climb::Tree(Shape::Star), Climb::Tree(Shape::Binomial), Climb::Hierarchical];
+    let costs = all.into_iter().filter_map(|one| Some((climb_cost(one, member)?, one)));
+    costs.min_by_key(|(cost, _)| *cost).map_or(Climb::Tree(Shape::Star), |(_, one)| one)
+}
+
+fn climb_cost(way: Climb, member: Member) -> Option<Cost> {
+    let least = |member: Member| climb_cost(climb(member), member);
+    match way {
+        Climb::Tree(shape) => cost(Algorithm::Tree(shape), member),
+        Climb::Hierarchical if !hierarchy::is_applicable(member) => None,
+        Climb::Hierarchical => hierarchy::cost(member, least, least),
+    }
 }
 
 /// The barrier through rank 0.
 pub fn tree(member: Member, shape: Shape) -> Schedule {
-    let mut schedule = come(member, shape);
-    schedule.append(&leave(member, shape), |peer| peer, |place| place);
+    let mut schedule = Schedule::default();
+    up(&mut schedule, &Tree::new(member, 0, shape));
+    down(&mut schedule, &Tree::new(member, 0, shape), Place::NOTHING, Place::NOTHING);
     schedule
 }
 
-/// Up a tree: rank 0 knows then that all have come.
-pub(crate) fn come(member: Member, shape: Shape) -> Schedule {
+/// `top` knows then that all have come.
+pub(crate) fn come(member: Member, top: u32) -> Schedule {
+    let Climb::Tree(shape) = climb(member) else { return hierarchy::come(member, top) };
     let mut schedule = Schedule::default();
-    let tree = Tree::new(member, 0, shape);
+    up(&mut schedule, &Tree::new(member, top, shape));
+    schedule
+}
+
+/// All know what `top` knows.
+pub(crate) fn leave(member: Member, top: u32) -> Schedule {
+    let Climb::Tree(shape) = climb(member) else { return hierarchy::leave(member, top) };
+    let mut schedule = Schedule::default();
+    down(&mut schedule, &Tree::new(member, top, shape), Place::NOTHING, Place::NOTHING);
+    schedule
+}
+
+fn up(schedule: &mut Schedule, tree: &Tree) {
     for child in tree.children() {
         schedule.receive(tree.rank(child.top), Place::NOTHING);
     }
@@ -84,14 +117,6 @@ pub(crate) fn come(member: Member, shape: Shape) -> Schedule {
         schedule.send(parent, Place::NOTHING);
     }
     schedule.end_round();
-    schedule
-}
-
-/// Down a tree: all know what rank 0 knows.
-pub(crate) fn leave(member: Member, shape: Shape) -> Schedule {
-    let mut schedule = Schedule::default();
-    down(&mut schedule, &Tree::new(member, 0, shape), Place::NOTHING, Place::NOTHING);
-    schedule
 }
 
 /// The dissemination barrier of Hensgen, Finkel and Manber.

@@ -21,7 +21,7 @@ pub enum Algorithm {
     ScatterRing,
     /// Pieces follow each other through all processes.
     Chain,
-    /// To the leaders of the machines, then inside.
+    /// To the leaders of machines or of parts of these, then inside.
     Hierarchical,
 }
 
@@ -51,7 +51,7 @@ pub fn cost(algorithm: Algorithm, member: Member, bytes: usize) -> Option<Cost> 
         Algorithm::ScatterRing => {
             let share = bytes.div_ceil(member.size as usize);
             estimate.down(member, Shape::Star, share);
-            estimate.ring(member, u64::from(member.size - 1), share);
+            estimate.ring(u64::from(member.size - 1), share);
         }
         Algorithm::Chain => return Some(chain_cost(member, bytes, pieces(member, bytes))),
         Algorithm::Hierarchical if !hierarchy::is_applicable(member) => return None,
@@ -101,7 +101,7 @@ fn chain_cost(member: Member, bytes: usize, pieces: usize) -> Cost {
     let mut estimate = Estimate::new(member.situation);
     let steps = u64::from(member.size - 1) + pieces as u64 - 1;
     if member.size > 1 {
-        estimate.ring(member, steps, bytes.div_ceil(pieces));
+        estimate.ring(steps, bytes.div_ceil(pieces));
     }
     estimate.cost()
 }

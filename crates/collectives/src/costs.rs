@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::situation::Width;
+
 /// Times of single steps, from which the time of an algorithm is predicted.
 ///
 /// `combray sample` measures those inside a machine; the others, and all where nothing was
@@ -34,6 +36,19 @@ pub struct Costs {
     pub pipe_ps: u64,
     /// Combining two operands, in picoseconds per byte of one of them.
     pub reduce_ps: u64,
+    /// How much longer a cache line takes to a core that shares no cache, in nanoseconds.
+    pub cache_line_ns: u64,
+    /// What the cores of one shared cache send to others or receive from them, in picoseconds per
+    /// byte.
+    pub cache_ps: u64,
+    /// The same of another NUMA node.
+    pub numa_line_ns: u64,
+    /// The same of the cores of a NUMA node.
+    pub numa_ps: u64,
+    /// The same of another package.
+    pub package_line_ns: u64,
+    /// The same of the cores of a package.
+    pub package_ps: u64,
     /// What a message between machines costs the processor of each of its ends, in nanoseconds.
     pub far_packet_ns: u64,
     /// How long such a message is on its way, in nanoseconds.
@@ -42,8 +57,17 @@ pub struct Costs {
     pub far_ps: u64,
 }
 
+/// What crossing from one part of a machine to another costs, besides what every message does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    /// How much longer a cache line takes, in nanoseconds.
+    pub line_ns: u64,
+    /// What all cores of a part send or receive together, in picoseconds per byte.
+    pub part_ps: u64,
+}
+
 /// How many times there are in [`Costs`].
-const COUNT: usize = 14;
+const COUNT: usize = 20;
 
 /// Below this each time must be: a second, or a thousand seconds for a gigabyte.
 const PLAUSIBLE_MAX: u64 = 1_000_000_000;
@@ -63,6 +87,12 @@ impl Default for Costs {
             fetch_ps: 76,
             pipe_ps: 38,
             reduce_ps: 100,
+            cache_line_ns: 50,
+            cache_ps: 20,
+            numa_line_ns: 60,
+            numa_ps: 15,
+            package_line_ns: 120,
+            package_ps: 20,
             far_packet_ns: 2500,
             far_latency_ns: 10_000,
             far_ps: 800,
@@ -85,6 +115,12 @@ impl Costs {
             self.fetch_ps,
             self.pipe_ps,
             self.reduce_ps,
+            self.cache_line_ns,
+            self.cache_ps,
+            self.numa_line_ns,
+            self.numa_ps,
+            self.package_line_ns,
+            self.package_ps,
             self.far_packet_ns,
             self.far_latency_ns,
             self.far_ps,
@@ -105,6 +141,12 @@ impl Costs {
             fetch_ps,
             pipe_ps,
             reduce_ps,
+            cache_line_ns,
+            cache_ps,
+            numa_line_ns,
+            numa_ps,
+            package_line_ns,
+            package_ps,
             far_packet_ns,
             far_latency_ns,
             far_ps,
@@ -121,6 +163,12 @@ impl Costs {
             fetch_ps,
             pipe_ps,
             reduce_ps,
+            cache_line_ns,
+            cache_ps,
+            numa_line_ns,
+            numa_ps,
+            package_line_ns,
+            package_ps,
             far_packet_ns,
             far_latency_ns,
             far_ps,
@@ -132,6 +180,16 @@ impl Costs {
     pub fn with_far_of(self, other: Self) -> Self {
         let Self { far_packet_ns, far_latency_ns, far_ps, .. } = other;
         Self { far_packet_ns, far_latency_ns, far_ps, ..self }
+    }
+
+    /// What it costs to cross from one part of a machine to another of this kind.
+    pub(crate) fn crossing(&self, width: Width) -> Crossing {
+        let (line_ns, part_ps) = match width {
+            Width::Cache => (self.cache_line_ns, self.cache_ps),
+            Width::NumaNode => (self.numa_line_ns, self.numa_ps),
+            Width::Package => (self.package_line_ns, self.package_ps),
+        };
+        Crossing { line_ns, part_ps }
     }
 
     /// Whether costs that came from outside can be worked with.

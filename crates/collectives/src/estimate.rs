@@ -3,9 +3,10 @@
 use std::fmt;
 use std::ops::Add;
 
+use crate::costs::Crossing;
 use crate::fold::Operands;
 use crate::member::Member;
-use crate::situation::Situation;
+use crate::situation::{Layout, Situation};
 use crate::tree::Shape;
 
 /// Algorithms in which each process exchanges messages with all others at once are for communicators
@@ -71,6 +72,26 @@ struct Price {
     is_piped: bool,
 }
 
+/// What messages cost more because they cross parts of machines, in picoseconds: the processors of
+/// either end together, the longest way, and the fullest part.
+#[derive(Default)]
+struct Crossings {
+    work: u128,
+    way: u128,
+    wire: u128,
+}
+
+/// A core waits for so many cache lines at once when it copies.
+const LINES_AT_ONCE: u64 = 32;
+
+/// And for so many flags, which it looks at one after the other.
+const FLAGS_AT_ONCE: u128 = 4;
+
+/// What each byte of a copy takes longer, in picoseconds, as lines of 64 bytes do.
+fn byte_ps(crossing: Crossing) -> u64 {
+    crossing.line_ns * 1000 / (64 * LINES_AT_ONCE)
+}
+
 impl<'a> Estimate<'a> {
     pub fn new(situation: &'a Situation) -> Self {
         Self { situation, total: 0, piece_bytes: usize::MAX }
@@ -85,33 +106,50 @@ impl<'a> Estimate<'a> {
         Cost(self.total)
     }
 
-    /// All processes send `messages` messages of `bytes` bytes each and receive as many; on the
-    /// fullest machine `leaving` of all these messages go to others.
-    pub fn exchange(&mut self, messages: u64, bytes: usize, leaving: u64) {
-        let members = u64::from(self.situation.layout.largest());
+    /// All processes send `messages` messages of `bytes` bytes each and receive as many; `leaving` tells
+    /// how many of all these messages leave the fullest machine, or the fullest part of a level.
+    pub fn exchange(&mut self, messages: u64, bytes: usize, leaving: impl Fn(&Layout) -> u64) {
+        let layout = &self.situation.layout;
+        let members = u64::from(layout.largest());
         let all = members.saturating_mul(messages);
+        let far_leaving = leaving(layout);
         let cores = self.cores_in_use(members);
         let (near, far) = (self.near(bytes), self.far(bytes));
         let (mut work, mut way, mut wire) = (0_u128, 0, 0);
-        if leaving < all {
-            work += times(all - leaving, near.sender + near.receiver) / cores;
-            way = near.way;
+        if far_leaving < all {
+            work += times(all - far_leaving, near.sender + near.receiver) / cores;
+            let parts = self.in_parts(
+                |layout| {
+                    let all_of_part = u64::from(layout.largest()).saturating_mul(messages);
+                    let leaving = leaving(layout).min(all_of_part);
+                    // As many of each part of the machine.
+                    let crossing =
+                        u128::from(all) * u128::from(leaving) / u128::from(all_of_part.max(1));
+                    (leaving, crossing as u64)
+                },
+                far_leaving,
+                bytes,
+            );
+            work = work.saturating_add(parts.work.saturating_mul(2) / cores);
+            way = near.way + parts.way;
+            wire = parts.wire;
             self.answer(&near);
         }
-        if leaving > 0 {
-            let crossing = times(leaving, far.sender + far.receiver) / cores;
+        if far_leaving > 0 {
+            let crossing = times(far_leaving, far.sender + far.receiver) / cores;
             work = work.saturating_add(crossing);
             way = far.way;
-            wire = times(leaving, self.wire(bytes));
+            wire = wire.max(times(far_leaving, self.wire(bytes)));
         }
         self.add(work.max(wire).saturating_add(way));
         self.turns(self.situation.load());
     }
 
     /// One process sends a message of `bytes` bytes to each of `peers` others, or receives one from
-    /// each, all at once; those of `far` peers cross to other machines.
-    pub fn star(&mut self, peers: u64, far: u64, bytes: usize, toward_root: bool) {
-        let near_peers = peers.saturating_sub(far);
+    /// each, all at once.
+    pub fn star(&mut self, peers: u64, bytes: usize, toward_root: bool) {
+        let far = u64::from(self.situation.layout.elsewhere()).min(peers);
+        let near_peers = peers - far;
         let (near, distant) = (self.near(bytes), self.far(bytes));
         let sharing = self.cores_in_use(u64::from(self.situation.layout.largest()));
         let (root, leaf) = match toward_root {
@@ -123,8 +161,11 @@ impl<'a> Estimate<'a> {
         if !near.is_piped {
             time = time.saturating_add((times(near_peers, leaf) / sharing).max(leaf));
         }
-        time = time.max(times(far, self.wire(bytes)));
-        self.add(time.saturating_add(if far > 0 { distant.way } else { near.way }));
+        let outside = |layout: &Layout| (layout.elsewhere().into(), layout.elsewhere().into());
+        let parts = self.in_parts(outside, far, bytes);
+        time = time.saturating_add(parts.work);
+        time = time.max(times(far, self.wire(bytes))).max(parts.wire);
+        self.add(time.saturating_add(if far > 0 { distant.way } else { near.way + parts.way }));
         if near_peers > 0 {
             self.answer(&near);
         }
@@ -135,17 +176,49 @@ impl<'a> Estimate<'a> {
         }
     }
 
-    /// One message of `bytes` bytes on the longest way, whether it crosses to another machine or
-    /// not, while `active` processes of the fullest machine do the same.
-    pub fn level(&mut self, active: u64, bytes: usize, far: bool) {
+    /// One message of `bytes` bytes on the longest way to a process `distance` ranks away, or to a
+    /// neighbour in the same part, while `active` processes of the fullest machine do the same.
+    pub fn level(&mut self, active: u64, bytes: usize, distance: Option<u32>) {
+        let leaves = |layout: &Layout| distance.is_some_and(|one| layout.leaving(one) > 0);
+        let far = leaves(&self.situation.layout);
         let price = if far { self.far(bytes) } else { self.near(bytes) };
         let active = active.max(1);
         self.answer(&price);
         let busy = if price.is_piped { active.saturating_mul(2) } else { active };
-        let work = times(active, price.sender + price.receiver) / self.cores_in_use(busy);
-        let wire = if far { times(active, self.wire(bytes)) } else { 0 };
-        self.add(work.max(wire).saturating_add(price.way));
+        let all_leave = |layout: &Layout| match leaves(layout) {
+            true => (active.min(layout.largest().into()), active),
+            false => (0, 0),
+        };
+        let parts = self.in_parts(all_leave, if far { active } else { 0 }, bytes);
+        let ends = times(active, price.sender + price.receiver)
+            .saturating_add(parts.work.saturating_mul(2));
+        let work = ends / self.cores_in_use(busy);
+        let wire = if far { times(active, self.wire(bytes)) } else { parts.wire };
+        self.add(work.max(wire).saturating_add(price.way).saturating_add(parts.way));
         self.turns(self.situation.load());
+    }
+
+    /// What it costs beside all else that messages of `bytes` bytes cross parts of machines: `count`
+    /// tells how many leave the fullest part of a level, and how many of one machine leave any part.
+    /// Each pays for the widest that it leaves; `far` of them leave the machine and pay for that.
+    fn in_parts(&self, count: impl Fn(&Layout) -> (u64, u64), far: u64, bytes: usize) -> Crossings {
+        let mut crossings = Crossings::default();
+        let mut counted = far;
+        for level in &self.situation.levels {
+            let crossing = self.situation.costs.crossing(level.width);
+            let (of_part, of_machine) = count(&level.layout);
+            let wire = times(of_part, bytes as u128 * u128::from(crossing.part_ps));
+            crossings.wire = crossings.wire.max(wire);
+            let more = of_machine.saturating_sub(counted);
+            if more > 0 {
+                counted = of_machine;
+                let line = nanoseconds(crossing.line_ns);
+                let end = line + bytes as u128 * u128::from(byte_ps(crossing)) / 2;
+                crossings.work = crossings.work.saturating_add(times(more, end));
+                crossings.way = crossings.way.max(line);
+            }
+        }
+        crossings
     }
 
     /// `active` processes of one machine copy `bytes` bytes each.
@@ -178,16 +251,54 @@ impl<'a> Estimate<'a> {
         self.add(calls / self.cores_in_use(active));
     }
 
+    /// `readers` processes take `bytes` bytes each out of the slots or buffers of others, or one takes
+    /// all: what that costs more because members lie in different parts.
+    pub fn take_across(&mut self, member: Member, readers: u64, bytes: usize, is_rooted: bool) {
+        let mut counted = 0;
+        let (mut work, mut wire) = (0_u128, 0_u128);
+        for level in &self.situation.levels {
+            let crossing = self.situation.costs.crossing(level.width);
+            let (outside, others) = (level.layout.elsewhere(), (member.size - 1).max(1));
+            let share = |count: u32| bytes as u128 * u128::from(count) / u128::from(others);
+            let readers_of_part = match is_rooted {
+                true => readers,
+                false => readers.min(level.layout.largest().into()),
+            };
+            let through = times(readers_of_part, share(outside));
+            wire = wire.max(through.saturating_mul(u128::from(crossing.part_ps)));
+            let more = share(outside.saturating_sub(counted));
+            work = work.saturating_add(times(readers, more * u128::from(byte_ps(crossing))));
+            counted = counted.max(outside);
+        }
+        self.add((work / self.cores_in_use(readers)).max(wire));
+    }
+
     /// All raise flags, and wait for those of others.
     pub fn flag(&mut self) {
-        self.add(nanoseconds(self.situation.costs.flag_ns));
+        self.add(nanoseconds(self.situation.costs.flag_ns) + self.flags_across());
         self.turns(self.situation.load());
     }
 
     /// All raise flags, and only the root waits for them.
     pub fn flag_to_root(&mut self) {
-        self.add(nanoseconds(self.situation.costs.flag_ns));
+        self.add(nanoseconds(self.situation.costs.flag_ns) + self.flags_across());
         self.turns(1);
+    }
+
+    /// What it costs more to look at flags in other parts. Some lines come at once.
+    fn flags_across(&self) -> u128 {
+        let mut counted = 0;
+        let mut time = 0;
+        for level in &self.situation.levels {
+            let line = nanoseconds(self.situation.costs.crossing(level.width).line_ns);
+            let more = level.layout.elsewhere().saturating_sub(counted);
+            counted += more;
+            time += times(more.into(), line) / FLAGS_AT_ONCE;
+            if more > 0 {
+                time = time.max(line);
+            }
+        }
+        time
     }
 
     /// `active` processes of one machine combine two operands of `bytes` bytes each. What a core's
@@ -328,27 +439,27 @@ impl Estimate<'_> {
     }
 
     /// Each process exchanges a message with one `distance` ranks away.
-    pub fn exchange_at(&mut self, member: Member, distance: u32, bytes: usize) {
-        self.exchange(1, bytes, u64::from(member.situation.layout.leaving(distance)));
+    pub fn exchange_at(&mut self, distance: u32, bytes: usize) {
+        self.exchange(1, bytes, |layout| layout.leaving(distance).into());
     }
 
     /// Exchanges at the distances 1, 2, 4, …, of so many bytes each.
     pub fn doubling(&mut self, member: Member, bytes: impl Fn(u32) -> usize) {
-        self.each_bit(member, |one, distance| one.exchange_at(member, distance, bytes(distance)));
+        self.each_bit(member, |one, distance| one.exchange_at(distance, bytes(distance)));
     }
 
     /// `steps` times each process hands `bytes` bytes to the next one.
-    pub fn ring(&mut self, member: Member, steps: u64, bytes: usize) {
-        self.repeat(steps, |one| one.exchange_at(member, 1, bytes));
+    pub fn ring(&mut self, steps: u64, bytes: usize) {
+        self.repeat(steps, |one| one.exchange_at(1, bytes));
     }
 
     /// Each process exchanges messages with `peers` others of all that there are, at once.
     pub fn all_to_all(&mut self, member: Member, peers: u64, bytes: usize) {
         if member.size > 1 {
-            let layout = &member.situation.layout;
-            let pairs = u64::from(layout.largest()) * u64::from(layout.elsewhere());
-            let leaving = (pairs.saturating_mul(peers)).div_ceil(u64::from(member.size - 1));
-            self.exchange(peers, bytes, leaving);
+            self.exchange(peers, bytes, |layout| {
+                let pairs = u64::from(layout.largest()) * u64::from(layout.elsewhere());
+                (pairs.saturating_mul(peers)).div_ceil(u64::from(member.size - 1))
+            });
         }
     }
 
@@ -382,26 +493,21 @@ impl Estimate<'_> {
     }
 
     fn along(&mut self, member: Member, shape: Shape, bytes: usize, toward_root: bool) {
-        let layout = &member.situation.layout;
         match shape {
             _ if member.size == 1 => {}
-            Shape::Star => {
-                let (peers, far) = (u64::from(member.size - 1), u64::from(layout.elsewhere()));
-                self.star(peers, far, bytes, toward_root);
-            }
+            Shape::Star => self.star(u64::from(member.size - 1), bytes, toward_root),
             Shape::Binomial => self.each_bit(member, |one, distance| {
-                one.level(active(member, distance), bytes, layout.leaving(distance) > 0);
+                one.level(active(member, distance), bytes, Some(distance));
             }),
         }
     }
 
     /// A binomial tree whose inner processes hold the blocks of all those behind them.
     pub fn growing_tree(&mut self, member: Member, block_bytes: usize) {
-        let layout = &member.situation.layout;
         self.each_bit(member, |one, distance| {
             let blocks = distance.min(member.size - distance) as usize;
-            let far = layout.leaving(distance) > 0;
-            one.level(active(member, distance), block_bytes.saturating_mul(blocks), far);
+            let bytes = block_bytes.saturating_mul(blocks);
+            one.level(active(member, distance), bytes, Some(distance));
         });
     }
 }

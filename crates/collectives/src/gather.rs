@@ -13,7 +13,7 @@ use crate::tree::{Shape, Tree};
 pub enum Algorithm {
     /// Along a tree.
     Tree(Shape),
-    /// Inside the machines, and between their leaders and the root.
+    /// Inside machines or parts of these, and between their leaders and the root.
     Hierarchical,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn cost_of(
         }
         Algorithm::Hierarchical if !hierarchy::is_ordered(member) => return None,
         Algorithm::Hierarchical => {
-            let all = block_bytes.saturating_mul(member.situation.layout.largest() as usize);
+            let all = block_bytes.saturating_mul(member.situation.widest().largest() as usize);
             let inside = |near: Member| {
                 let algorithm = choose_for(operation, near, block_bytes);
                 cost_of(operation, algorithm, near, block_bytes)

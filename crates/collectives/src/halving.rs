@@ -166,7 +166,7 @@ impl Estimate<'_> {
         let pairs = u64::from(member.size - (1 << member.size.ilog2()));
         let pairs = pairs.min(u64::from(member.situation.layout.largest()));
         if pairs > 0 {
-            self.level(pairs, bytes, false);
+            self.level(pairs, bytes, None);
         }
         pairs
     }
@@ -181,7 +181,7 @@ impl Estimate<'_> {
     /// Pairs at one distance exchange `part` bytes and combine them.
     pub fn halve_at(&mut self, member: Member, distance: u32, part: usize) {
         let near = u64::from(member.situation.layout.largest());
-        self.exchange_at(member, distance, part);
+        self.exchange_at(distance, part);
         self.reduce(near, part);
         // Results of the step before are written and read again, which shares of operands are not:
         // measured, so much more than the model knows.
@@ -193,7 +193,7 @@ impl Estimate<'_> {
         let layout = &member.situation.layout;
         self.each_bit(member, |one, distance| {
             let senders = u64::from(distance.min(layout.largest()));
-            one.level(senders, bytes / (2 * distance as usize), layout.leaving(distance) > 0);
+            one.level(senders, bytes / (2 * distance as usize), Some(distance));
         });
     }
 }

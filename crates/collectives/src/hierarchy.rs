@@ -1,8 +1,8 @@
-//! Hierarchical forms: inside the machines, across them by one process of each, inside again.
+//! Hierarchical forms: inside the parts of the widest level, which are machines if there are several,
+//! across them by one process of each, inside again.
 //!
-//! The leader of a machine is its process with the lowest rank; where the operation has a root, the
-//! root leads its machine. What happens inside a machine and between the leaders is again whatever
-//! is cheapest there.
+//! What happens inside a part and between the leaders is again whatever is cheapest there: inside a
+//! machine perhaps the same over its packages, inside these over NUMA nodes, and so on.
 
 mod alltoall;
 
@@ -11,18 +11,27 @@ pub(crate) use alltoall::{alltoall, alltoall_cost};
 use crate::fold::Operands;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Place, Schedule};
-use crate::situation::{Layout, Situation};
+use crate::situation::{Layout, Level, Situation};
 
-/// One process's view of the machines of its communicator.
+/// Who leads a part: the root, where the operation has one and it is there; else the member with the
+/// lowest `distance` from what the leader shall be near to, of several the one with the lowest rank.
+/// `members` are the ranks of the part in order, at least one.
+fn leader(members: &[u32], root: Option<u32>, distance: impl Fn(u32) -> u32) -> u32 {
+    let root = root.filter(|root| members.binary_search(root).is_ok());
+    let nearest = members.iter().copied().min_by_key(|rank| distance(*rank));
+    root.or(nearest).unwrap_or_default()
+}
+
+/// One process's view of the parts of the widest level.
 struct View {
     rank: u32,
-    /// The leaders, in the order of the lowest ranks of their machines.
+    /// The leaders, in the order of the lowest ranks of their parts.
     leaders: Vec<u32>,
-    /// The number of the own machine.
-    node: u32,
-    /// The ranks on the own machine, in order.
+    /// The number of the own part.
+    part: u32,
+    /// The ranks in the own part, in order.
     near: Vec<u32>,
-    /// How many processes the machines have.
+    /// How many processes the parts have.
     sizes: Vec<usize>,
     inside: Situation,
     across: Situation,
@@ -30,26 +39,24 @@ struct View {
 
 impl View {
     fn new(member: Member, root: Option<u32>) -> Self {
-        let layout = &member.situation.layout;
-        let first = layout.leader(member.rank);
-        let mut leaders: Vec<u32> =
-            (0..member.size).filter(|rank| layout.leader(*rank) == *rank).collect();
-        let place = |first: u32| leaders.binary_search(&first).unwrap_or(0);
-        let mut sizes = vec![0; leaders.len()];
-        (0..member.size).for_each(|rank| sizes[place(layout.leader(rank))] += 1);
-        let node = place(first) as u32;
-        let near: Vec<u32> =
-            (0..member.size).filter(|rank| layout.leader(*rank) == first).collect();
-        if let Some(root) = root {
-            let place = place(layout.leader(root));
-            leaders[place] = root;
+        let layout = member.situation.widest();
+        let parts = layout.parts();
+        let is_own = |ranks: &Vec<u32>| ranks[0] == layout.first(member.rank);
+        let part = parts.iter().position(is_own).unwrap_or_default();
+        let leaders = parts.iter().map(|ranks| leader(ranks, root, |_| 0)).collect();
+        let inside = inside(member.situation, &parts[part]);
+        Self {
+            rank: member.rank,
+            leaders,
+            part: part as u32,
+            sizes: parts.iter().map(Vec::len).collect(),
+            near: parts.into_iter().nth(part).unwrap_or_default(),
+            inside,
+            across: across(member.situation),
         }
-        let inside = inside(member.situation, near.len() as u32);
-        let across = across(member.situation);
-        Self { rank: member.rank, leaders, node, near, sizes, inside, across }
     }
 
-    /// This process among those of its machine.
+    /// This process among those of its part.
     fn near_member(&self) -> Member<'_> {
         let rank = self.near.binary_search(&self.rank).unwrap_or(0) as u32;
         Member { rank, size: self.near.len() as u32, situation: &self.inside }
@@ -57,33 +64,39 @@ impl View {
 
     /// This process among the leaders, if it is one.
     fn leader_member(&self) -> Option<Member<'_>> {
-        let is_leader = self.leaders[self.node as usize] == self.rank;
+        let is_leader = self.leaders[self.part as usize] == self.rank;
         let size = self.leaders.len() as u32;
-        is_leader.then_some(Member { rank: self.node, size, situation: &self.across })
+        is_leader.then_some(Member { rank: self.part, size, situation: &self.across })
     }
 
-    /// The own machine's leader among those of the machine.
+    /// The own part's leader among those of the part.
     fn near_leader(&self) -> u32 {
-        let leader = self.leaders[self.node as usize];
+        let leader = self.leaders[self.part as usize];
         self.near.binary_search(&leader).unwrap_or(0) as u32
     }
 
-    /// A machine's number by the rank of its leader.
-    fn node_of(&self, leader: u32) -> u32 {
+    /// The processes of the own part besides its leader, by their place among those of the part.
+    fn near_others(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        let leader = self.leaders[self.part as usize];
+        self.near.iter().copied().enumerate().filter(move |(_, rank)| *rank != leader)
+    }
+
+    /// A part's number by the rank of its leader.
+    fn part_of(&self, leader: u32) -> u32 {
         self.leaders.iter().position(|other| *other == leader).unwrap_or(0) as u32
     }
 
-    /// The blocks of some machines, where block `i` belongs to rank `i` and ranks of a machine
-    /// follow each other.
-    fn blocks(&self, nodes: Place) -> Place {
-        let before: usize = self.sizes[..nodes.first].iter().sum();
-        let count = self.sizes[nodes.first..nodes.first + nodes.count].iter().sum();
-        nodes.area.blocks(before, count)
+    /// The blocks of some parts, where block `i` belongs to rank `i` and ranks of a part follow each
+    /// other.
+    fn blocks(&self, parts: Place) -> Place {
+        let before: usize = self.sizes[..parts.first].iter().sum();
+        let count = self.sizes[parts.first..parts.first + parts.count].iter().sum();
+        parts.area.blocks(before, count)
     }
 
-    /// The blocks of the own machine.
+    /// The blocks of the own part.
     fn own_blocks(&self, area: Area) -> Place {
-        self.blocks(area.block(self.node as usize))
+        self.blocks(area.block(self.part as usize))
     }
 
     fn add_inside(
@@ -105,55 +118,99 @@ impl View {
     }
 }
 
-/// Whether there is something to gain: several machines, one of them with several processes.
+/// Whether there is something to gain: several parts, one of them with several processes.
 pub(crate) fn is_applicable(member: Member) -> bool {
-    let layout = &member.situation.layout;
+    let layout = member.situation.widest();
     layout.nodes() > 1 && layout.largest() > 1
 }
 
-/// Whether moreover the ranks of each machine follow each other, as blocks and operands in the order
+/// Whether moreover the ranks of each part follow each other, as blocks and operands in the order
 /// of ranks need.
 pub(crate) fn is_ordered(member: Member) -> bool {
-    is_applicable(member) && member.situation.layout.is_consecutive()
+    is_applicable(member) && member.situation.widest().is_consecutive()
 }
 
-/// The processes of one machine among themselves; wishes are about the whole.
-fn inside(situation: &Situation, size: u32) -> Situation {
+/// The processes of one part of the widest level among themselves; wishes are about the whole. A part
+/// of a machine has its share of the cores.
+fn inside(situation: &Situation, ranks: &[u32]) -> Situation {
+    let &Situation { ref layout, ref levels, cores, crowded, costs, .. } = situation;
+    let size = ranks.len() as u32;
+    let is_machine = layout.nodes() > 1;
+    let below = &levels[usize::from(!is_machine && !levels.is_empty())..];
+    let parts_of =
+        |level: &Level| (level.width, ranks.iter().map(|rank| level.layout.first(*rank)).collect());
+    let parts: Vec<_> = below.iter().map(parts_of).collect();
+    let cores = match is_machine {
+        true => cores,
+        false => (u64::from(cores) * u64::from(size)).div_ceil(layout.largest().into()) as u32,
+    };
     let layout = Layout::near(size);
-    let Situation { cores, crowded, costs, .. } = *situation;
-    Situation { layout, cores, crowded, costs, ..Situation::default() }
+    Situation { layout, cores, crowded, costs, ..Situation::default() }.in_parts(&parts)
 }
 
-/// The leaders among themselves, each of whom has a machine with all its cores.
+/// The leaders among themselves. Each leader of a machine has it with all its cores.
 fn across(situation: &Situation) -> Situation {
-    let layout = Layout::apart(situation.layout.nodes());
-    let Situation { cores, crowded, costs, .. } = *situation;
-    Situation { layout, cores, crowded, costs, ..Situation::default() }
+    let &Situation { ref layout, ref levels, cores, crowded, costs, .. } = situation;
+    let apart = Layout::apart(situation.widest().nodes());
+    let all = Situation { cores, crowded, costs, ..Situation::default() };
+    match levels.first() {
+        Some(level) if layout.nodes() == 1 => {
+            let layout = Layout::near(level.layout.nodes());
+            Situation { layout, levels: vec![Level { width: level.width, layout: apart }], ..all }
+        }
+        _ => Situation { layout: apart, ..all },
+    }
 }
 
-/// What a hierarchical form costs: what happens inside the fullest machine, and what happens across.
+/// What a hierarchical form costs: what happens inside the fullest part, and what happens across.
 pub(crate) fn cost(
     member: Member,
     inside_cost: impl Fn(Member) -> Option<crate::Cost>,
     across_cost: impl Fn(Member) -> Option<crate::Cost>,
 ) -> Option<crate::Cost> {
-    let (inside, across) =
-        (inside(member.situation, member.situation.layout.largest()), across(member.situation));
-    let near = Member { rank: 0, size: member.situation.layout.largest(), situation: &inside };
-    let far = Member { rank: 0, size: member.situation.layout.nodes(), situation: &across };
+    let layout = member.situation.widest();
+    let fullest = layout.fullest();
+    let (inside, across) = (inside(member.situation, &fullest), across(member.situation));
+    let near = Member { rank: 0, size: layout.largest(), situation: &inside };
+    let far = Member { rank: 0, size: layout.nodes(), situation: &across };
     Some(inside_cost(near)? + across_cost(far)?)
 }
 
 pub(crate) fn barrier(member: Member) -> Schedule {
     let view = View::new(member, None);
     let mut schedule = Schedule::default();
-    let near = view.near_member();
-    let shape = crate::barrier::shape(near);
-    view.add_inside(&mut schedule, &crate::barrier::come(near, shape), |place| place);
+    let (near, top) = (view.near_member(), view.near_leader());
+    view.add_inside(&mut schedule, &crate::barrier::come(near, top), |place| place);
     if let Some(leader) = view.leader_member() {
         view.add_across(&mut schedule, &crate::barrier::barrier(leader), |place| place);
     }
-    view.add_inside(&mut schedule, &crate::barrier::leave(near, shape), |place| place);
+    view.add_inside(&mut schedule, &crate::barrier::leave(near, top), |place| place);
+    schedule
+}
+
+/// All come to the leaders, and these to `top`.
+pub(crate) fn come(member: Member, top: u32) -> Schedule {
+    let view = View::new(member, Some(top));
+    let mut schedule = Schedule::default();
+    let inside = crate::barrier::come(view.near_member(), view.near_leader());
+    view.add_inside(&mut schedule, &inside, |place| place);
+    if let Some(leader) = view.leader_member() {
+        let across = crate::barrier::come(leader, view.part_of(top));
+        view.add_across(&mut schedule, &across, |place| place);
+    }
+    schedule
+}
+
+/// As [`come`], the other way round.
+pub(crate) fn leave(member: Member, top: u32) -> Schedule {
+    let view = View::new(member, Some(top));
+    let mut schedule = Schedule::default();
+    if let Some(leader) = view.leader_member() {
+        let across = crate::barrier::leave(leader, view.part_of(top));
+        view.add_across(&mut schedule, &across, |place| place);
+    }
+    let inside = crate::barrier::leave(view.near_member(), view.near_leader());
+    view.add_inside(&mut schedule, &inside, |place| place);
     schedule
 }
 
@@ -162,7 +219,7 @@ pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> S
     let view = View::new(member, Some(root));
     let mut schedule = Schedule::default();
     if let Some(leader) = view.leader_member() {
-        let across = crate::bcast::of_blocks(leader, view.node_of(root), blocks, bytes);
+        let across = crate::bcast::of_blocks(leader, view.part_of(root), blocks, bytes);
         view.add_across(&mut schedule, &across, |place| place);
     }
     let inside = crate::bcast::of_blocks(view.near_member(), view.near_leader(), blocks, bytes);
@@ -188,7 +245,7 @@ pub(crate) fn reduce(member: Member, root: u32, operands: Operands, source: Area
         _ => behind(place),
     });
     if let Some(leader) = view.leader_member() {
-        let across = crate::reduce::reduce(leader, view.node_of(root), operands, Input::InPlace);
+        let across = crate::reduce::reduce(leader, view.part_of(root), operands, Input::InPlace);
         view.add_across(&mut schedule, &across, |place| match place.area {
             Area::Send => partial.part(place.first, place.count),
             _ => behind(place),
@@ -218,22 +275,22 @@ pub(crate) fn allreduce(member: Member, operands: Operands, input: Input) -> Sch
     schedule
 }
 
-/// Where the ranks of each machine follow each other: `collect` gathers at the first of a machine,
-/// `exchange` is the allgather among leaders, the fullest of whose machines has so many blocks, and
-/// `spread` the broadcast of all blocks inside.
+/// Where the ranks of each part follow each other: `collect` gathers at the leader of a part,
+/// `exchange` is the allgather among leaders, the fullest of whose parts has so many blocks, and
+/// `spread` the leader's broadcast of all blocks inside.
 pub(crate) fn allgather(
     member: Member,
     input: Input,
-    collect: impl Fn(Member) -> Schedule,
+    collect: impl Fn(Member, u32) -> Schedule,
     exchange: impl Fn(Member, usize) -> Schedule,
-    spread: impl Fn(Member) -> Schedule,
+    spread: impl Fn(Member, u32) -> Schedule,
 ) -> Schedule {
     let view = View::new(member, None);
     let mut schedule = Schedule::default();
     let near = view.near_member();
     let own = view.own_blocks(Area::Receive);
     let kept = Area::Receive.block(member.rank as usize);
-    view.add_inside(&mut schedule, &collect(near), |place| match place.area {
+    view.add_inside(&mut schedule, &collect(near, view.near_leader()), |place| match place.area {
         Area::Receive => own.part(place.first, place.count),
         Area::Send if input == Input::InPlace => kept,
         _ => place,
@@ -242,12 +299,12 @@ pub(crate) fn allgather(
         let most = view.sizes.iter().copied().max().unwrap_or(1);
         view.add_across(&mut schedule, &exchange(leader, most), |place| view.blocks(place));
     }
-    view.add_inside(&mut schedule, &spread(near), |place| place);
+    view.add_inside(&mut schedule, &spread(near, view.near_leader()), |place| place);
     schedule
 }
 
-/// Where the ranks of each machine follow each other: reduced to the leaders, scattered among them
-/// and from there. A leader keeps all elements of its machine's reduction, then those of its machine.
+/// Where the ranks of each part follow each other: reduced to the leaders, scattered among them and
+/// from there. A leader keeps all elements of its part's reduction, then those of its part.
 pub(crate) fn reduce_scatter(
     member: Member,
     counts: &[usize],
@@ -263,7 +320,7 @@ pub(crate) fn reduce_scatter(
         Area::Scratch => Area::Scratch.blocks(place.first + blocks, place.count),
         _ => place,
     };
-    let inside = crate::reduce::reduce(near, 0, operands, Input::SendBuffer);
+    let inside = crate::reduce::reduce(near, view.near_leader(), operands, Input::SendBuffer);
     view.add_inside(&mut schedule, &inside, |place| match place.area {
         Area::Send => source.blocks(place.first, place.count),
         Area::Receive => partial.part(place.first, place.count),
@@ -273,11 +330,11 @@ pub(crate) fn reduce_scatter(
     let own = Area::Receive.blocks(0, of_rank(member.rank));
     if let Some(leader) = view.leader_member() {
         let mut after = counts;
-        let of_node = |size: &usize| after.split_off(..*size).unwrap_or_default().iter().sum();
-        let nodes: Vec<usize> = view.sizes.iter().map(of_node).collect();
-        let part = Area::Scratch.blocks(operands.count, nodes[view.node as usize]);
+        let of_part = |size: &usize| after.split_off(..*size).unwrap_or_default().iter().sum();
+        let parts: Vec<usize> = view.sizes.iter().map(of_part).collect();
+        let part = Area::Scratch.blocks(operands.count, parts[view.part as usize]);
         let across =
-            crate::reduce_scatter::reduce_scatter(leader, &nodes, operands, Input::SendBuffer);
+            crate::reduce_scatter::reduce_scatter(leader, &parts, operands, Input::SendBuffer);
         view.add_across(&mut schedule, &across, |place| match place.area {
             Area::Send => partial.part(place.first, place.count),
             Area::Receive => part.part(place.first, place.count),
@@ -294,14 +351,14 @@ pub(crate) fn reduce_scatter(
             }
         }
     } else if own.count > 0 {
-        schedule.receive(view.near[0], own);
+        schedule.receive(view.leaders[view.part as usize], own);
     }
     schedule.end_round();
     schedule
 }
 
-/// Where the ranks of each machine follow each other. Leaders that are not the root keep the blocks
-/// of their machine at the beginning of scratch memory.
+/// Where the ranks of each part follow each other. Leaders that are not the root keep the blocks of
+/// their part at the beginning of scratch memory.
 pub(crate) fn gather(member: Member, root: u32, block_bytes: usize, input: Input) -> Schedule {
     let view = View::new(member, Some(root));
     let mut schedule = Schedule::default();
@@ -316,7 +373,7 @@ pub(crate) fn gather(member: Member, root: u32, block_bytes: usize, input: Input
     });
     let Some(leader) = view.leader_member() else { return schedule };
     let across =
-        crate::gather::tree(leader, view.node_of(root), crate::Shape::Star, Input::InPlace);
+        crate::gather::tree(leader, view.part_of(root), crate::Shape::Star, Input::InPlace);
     view.add_across(&mut schedule, &across, |place| match place.area {
         Area::Receive => view.blocks(place),
         _ => own,
@@ -332,7 +389,7 @@ pub(crate) fn scatter(member: Member, root: u32, block_bytes: usize, input: Inpu
     let own = if is_root { view.own_blocks(Area::Send) } else { held(&view) };
     if let Some(leader) = view.leader_member() {
         let across =
-            crate::scatter::tree(leader, view.node_of(root), crate::Shape::Star, Input::InPlace);
+            crate::scatter::tree(leader, view.part_of(root), crate::Shape::Star, Input::InPlace);
         view.add_across(&mut schedule, &across, |place| match place.area {
             Area::Send => view.blocks(place),
             _ => own,
@@ -348,7 +405,7 @@ pub(crate) fn scatter(member: Member, root: u32, block_bytes: usize, input: Inpu
     schedule
 }
 
-/// Where a leader that is not the root keeps the blocks of its machine.
+/// Where a leader that is not the root keeps the blocks of its part.
 fn held(view: &View) -> Place {
     Area::Scratch.blocks(0, view.near.len())
 }
@@ -358,5 +415,36 @@ fn own_then_scratch(view: &View, place: Place) -> Place {
     match place.area {
         Area::Scratch => Area::Scratch.blocks(place.first + view.near.len(), place.count),
         _ => place,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::situation::Width;
+
+    #[test]
+    fn leaders_are_roots_or_nearest_or_first() {
+        let members = [3, 5, 9];
+        assert_eq!(leader(&members, None, |_| 7), 3);
+        assert_eq!(leader(&members, Some(9), |_| 0), 9);
+        assert_eq!(leader(&members, Some(4), |_| 0), 3);
+        assert_eq!(leader(&members, None, |rank| if rank == 3 { 2 } else { 1 }), 5);
+        assert_eq!(leader(&members, Some(4), |rank| 10 - rank), 9);
+    }
+
+    #[test]
+    fn parts_have_what_is_below_them() {
+        let numbers = |each: u32| (0..16).map(|rank| rank / each).collect::<Vec<u32>>();
+        let parts = [(Width::Package, numbers(8)), (Width::Cache, numbers(2))];
+        let machine = Situation::plain(16).crowded_on(4).in_parts(&parts);
+        let package = inside(&machine, &[8, 9, 10, 11, 12, 13, 14, 15]);
+        assert_eq!((package.cores, package.levels.len()), (2, 1));
+        assert_eq!(package.widest(), &Layout::on_nodes(&[0, 0, 1, 1, 2, 2, 3, 3]));
+        let cache = inside(&package, &[2, 3]);
+        assert_eq!((cache.cores, cache.widest()), (1, &Layout::near(2)));
+        let leaders = across(&machine);
+        assert_eq!((leaders.layout.nodes(), leaders.widest()), (1, &Layout::apart(2)));
+        assert_eq!(leaders.levels[0].width, Width::Package);
     }
 }

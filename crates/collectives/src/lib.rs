@@ -57,5 +57,5 @@ pub use scan::{exscan, scan};
 pub use scatter::{scatter, scatterv};
 pub use schedule::{Area, Local, Operand, Place, Role, Round, Schedule, Slots, Transfer};
 pub use selection::{BOARD, DIRECT, Operation, Preferences};
-pub use situation::{Layout, Situation};
+pub use situation::{Layout, Level, Situation, Width};
 pub use tree::Shape;

@@ -21,7 +21,7 @@ pub enum Algorithm {
     /// Pairs exchange halves, quarters, … of the elements; then the root gathers the shares the same
     /// way back (Rabenseifner).
     Halving,
-    /// To the leaders of the machines, from there to the root.
+    /// To the leaders of machines or of parts of these, from there to the root.
     Hierarchical,
 }
 

@@ -74,7 +74,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
             one.reduce(near, share);
         }),
         Algorithm::Ring => {
-            estimate.ring(member, others, share);
+            estimate.ring(others, share);
             estimate.repeat(others, |one| one.reduce(near, share));
         }
         Algorithm::Halving => {

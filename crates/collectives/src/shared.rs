@@ -62,6 +62,8 @@ pub(crate) fn on_board(
             one.slot(take.0, take.1);
         },
     );
+    let takers = (take.0.max(combine.0), take.1.saturating_add(combine.1));
+    estimate.take_across(member, takers.0, takers.1, is_rooted);
     let is_small = movement.room <= rooms.small.slot_bytes;
     // On a crowded machine what is read has been there for long, or comes from the same core.
     if !is_small && !member.situation.crowded {
@@ -158,6 +160,7 @@ pub(crate) fn directly(
         estimate.copy(size, bytes);
     }
     estimate.fetch(moved.0, moved.1, copies);
+    estimate.take_across(member, moved.0, moved.1, moved.0 < size);
     estimate.reduce(size, combine);
     estimate.repeat(2, Estimate::flag);
     Some(estimate.cost())

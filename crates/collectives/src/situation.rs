@@ -1,5 +1,8 @@
 //! What all members of a communicator know of it besides their number.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use crate::costs::Costs;
 use crate::selection::Preferences;
 
@@ -9,6 +12,8 @@ use crate::selection::Preferences;
 pub struct Situation {
     /// How the members lie on machines.
     pub layout: Layout,
+    /// How they lie in parts of these, from the widest level to the narrowest ([`Level::all`]).
+    pub levels: Vec<Level>,
     /// How many cores the members on one machine may use; on the machine that has the fewest.
     pub cores: u32,
     /// Whether the processes of the communicator outnumber the cores that they may use, so that
@@ -20,12 +25,33 @@ pub struct Situation {
     pub preferences: Preferences,
 }
 
-/// How the members of a communicator lie on machines.
+/// How the members of a communicator lie in parts of one kind inside their machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// What kind of parts these are, which tells what crossing from one to another costs.
+    pub width: Width,
+    /// Which members are in the same part; on different machines none are.
+    pub layout: Layout,
+}
+
+/// The kinds of parts of a machine that matter for the way between processes, from the widest to
+/// the narrowest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Width {
+    /// Processor chips in a case of their own.
+    Package,
+    /// Memories with the cores that are near to them.
+    NumaNode,
+    /// Caches that several cores share.
+    Cache,
+}
+
+/// How the members of a communicator lie on machines, or in parts of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     size: u32,
     /// By rank: the lowest rank of those on the same machine. Empty where there is one machine.
-    leaders: Vec<u32>,
+    firsts: Vec<u32>,
     nodes: u32,
     consecutive: bool,
     /// How many members the machine has that has most.
@@ -46,9 +72,54 @@ impl Situation {
         Self { cores, crowded: true, ..self }
     }
 
+    /// The same situation of members that lie in parts of machines as is told ([`Level::all`]).
+    pub fn in_parts(self, parts: &[(Width, Vec<u32>)]) -> Self {
+        Self { levels: Level::all(&self.layout, parts), ..self }
+    }
+
+    /// The widest parts in which members lie: the machines, if there are several.
+    pub fn widest(&self) -> &Layout {
+        let inside = self.levels.first().filter(|_| self.layout.nodes == 1);
+        inside.map_or(&self.layout, |level| &level.layout)
+    }
+
     /// How many processes share a core where all of the fullest machine work.
     pub(crate) fn load(&self) -> u64 {
         u64::from(self.layout.largest.div_ceil(self.cores.max(1)).max(1))
+    }
+}
+
+impl Width {
+    /// All of them, from the widest to the narrowest.
+    pub const ALL: [Self; 3] = [Self::Package, Self::NumaNode, Self::Cache];
+
+    /// Its name, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Package => "package",
+            Self::NumaNode => "NUMA node",
+            Self::Cache => "shared cache",
+        }
+    }
+}
+
+impl Level {
+    /// The levels that matter below the machines, where `parts` tells for each kind of part, from
+    /// the widest to the narrowest, in which one each member is. Parts of one number in different
+    /// parts of the level above are different ones. A level that divides no part of the one above is
+    /// left out; so there is none below parts that have a member each.
+    pub fn all(machines: &Layout, parts: &[(Width, Vec<u32>)]) -> Vec<Self> {
+        let mut levels: Vec<Self> = Vec::new();
+        for (width, numbers) in parts {
+            let above = levels.last().map_or(machines, |level| &level.layout);
+            let inside: Vec<(u32, u32)> =
+                (0..).zip(numbers).map(|(rank, number)| (above.first(rank), *number)).collect();
+            let layout = Layout::of(&inside);
+            if layout.nodes > above.nodes {
+                levels.push(Self { width: *width, layout });
+            }
+        }
+        levels
     }
 }
 
@@ -65,7 +136,7 @@ impl Layout {
             size,
             nodes: 1,
             consecutive: true,
-            leaders: Vec::new(),
+            firsts: Vec::new(),
             largest: size,
             leaving: Vec::new(),
         }
@@ -73,34 +144,38 @@ impl Layout {
 
     /// Members on the machines that are named for each of them, in any way.
     pub fn on_nodes(nodes: &[u32]) -> Self {
+        Self::of(nodes)
+    }
+
+    fn of<T: Copy + Eq + Hash>(nodes: &[T]) -> Self {
         let size = nodes.len() as u32;
         if nodes.windows(2).all(|pair| pair[0] == pair[1]) {
             return Self::near(size);
         }
-        let mut first = std::collections::HashMap::new();
-        let leaders: Vec<u32> =
+        let mut first = HashMap::new();
+        let firsts: Vec<u32> =
             (0..).zip(nodes).map(|(rank, node)| *first.entry(*node).or_insert(rank)).collect();
         let most = |counted: &dyn Fn(usize) -> bool| {
-            let mut counts = vec![0_u32; leaders.len()];
-            for (rank, leader) in leaders.iter().enumerate() {
-                counts[*leader as usize] += u32::from(counted(rank));
+            let mut counts = vec![0_u32; firsts.len()];
+            for (rank, place) in firsts.iter().enumerate() {
+                counts[*place as usize] += u32::from(counted(rank));
             }
             counts.into_iter().max().unwrap_or(0)
         };
         let leaves = |distance: u32| {
             let above = |rank: usize| (rank as u64 + u64::from(distance)) % u64::from(size);
-            most(&|rank| leaders[above(rank) as usize] != leaders[rank])
+            most(&|rank| firsts[above(rank) as usize] != firsts[rank])
         };
         let distances = (0..u32::BITS).map(|bit| 1_u32 << bit).take_while(|one| *one < size);
         Self {
             size,
             nodes: first.len() as u32,
             // Each machine begins once.
-            consecutive: leaders.windows(2).filter(|pair| pair[0] != pair[1]).count() + 1
+            consecutive: firsts.windows(2).filter(|pair| pair[0] != pair[1]).count() + 1
                 == first.len(),
             largest: most(&|_| true),
             leaving: distances.map(leaves).collect(),
-            leaders,
+            firsts,
         }
     }
 
@@ -109,7 +184,7 @@ impl Layout {
         let bits = u32::BITS - size.saturating_sub(1).leading_zeros();
         Self {
             size,
-            leaders: (0..size).collect(),
+            firsts: (0..size).collect(),
             nodes: size,
             consecutive: true,
             largest: 1,
@@ -128,12 +203,33 @@ impl Layout {
     }
 
     /// The lowest rank of those that are on the same machine as `rank`.
-    pub fn leader(&self, rank: u32) -> u32 {
-        self.leaders.get(rank as usize).copied().unwrap_or(0)
+    pub fn first(&self, rank: u32) -> u32 {
+        self.firsts.get(rank as usize).copied().unwrap_or(0)
+    }
+
+    /// The ranks on each machine, in the order of the lowest ones.
+    pub(crate) fn parts(&self) -> Vec<Vec<u32>> {
+        let mut numbers = HashMap::new();
+        let mut parts: Vec<Vec<u32>> = Vec::with_capacity(self.nodes as usize);
+        for rank in 0..self.size {
+            let number = *numbers.entry(self.first(rank)).or_insert(parts.len());
+            match parts.get_mut(number) {
+                Some(ranks) => ranks.push(rank),
+                None => parts.push(vec![rank]),
+            }
+        }
+        parts
+    }
+
+    /// The ranks on the fullest machine, of several the first.
+    pub(crate) fn fullest(&self) -> Vec<u32> {
+        let mut parts = self.parts();
+        let fullest = parts.iter().position(|ranks| ranks.len() == self.largest as usize);
+        parts.swap_remove(fullest.unwrap_or_default())
     }
 
     /// How many members the fullest machine has.
-    pub(crate) fn largest(&self) -> u32 {
+    pub fn largest(&self) -> u32 {
         self.largest
     }
 
@@ -158,12 +254,35 @@ mod tests {
     fn layouts_count_who_talks_to_other_machines() {
         let layout = Layout::on_nodes(&[7, 7, 7, 2, 2]);
         assert_eq!((layout.nodes(), layout.largest(), layout.elsewhere()), (2, 3, 2));
-        assert_eq!([0, 1, 2, 3, 4].map(|rank| layout.leader(rank)), [0, 0, 0, 3, 3]);
+        assert_eq!([0, 1, 2, 3, 4].map(|rank| layout.first(rank)), [0, 0, 0, 3, 3]);
         assert_eq!([1, 2, 4].map(|distance| layout.leaving(distance)), [1, 2, 1]);
         assert_eq!(Layout::on_nodes(&[5; 4]), Layout::near(4));
         assert_eq!(Layout::near(4).leaving(2), 0);
         assert_eq!(Layout::on_nodes(&[3, 2, 1, 0, 7]), Layout::apart(5));
         assert!(layout.is_consecutive() && !Layout::on_nodes(&[0, 1, 0]).is_consecutive());
+    }
+
+    #[test]
+    fn levels_that_divide_nothing_are_left_out() {
+        let machines = Layout::near(8);
+        let of = |parts: [[u32; 8]; 3]| {
+            let parts = Width::ALL.into_iter().zip(parts.map(Vec::from)).collect::<Vec<_>>();
+            Level::all(&machines, &parts)
+        };
+        let packages = [0, 0, 0, 0, 1, 1, 1, 1];
+        let widths = |levels: &[Level]| levels.iter().map(|one| one.width).collect::<Vec<_>>();
+        assert_eq!(of([[0; 8]; 3]), []);
+        assert_eq!(widths(&of([packages, packages, packages])), [Width::Package]);
+        assert_eq!(widths(&of([[0; 8], packages, packages])), [Width::NumaNode]);
+        let all = of([packages, [0, 0, 1, 1, 2, 2, 3, 3], [0, 1, 2, 3, 4, 5, 6, 7]]);
+        assert_eq!(widths(&all), Width::ALL);
+        assert_eq!(all[2].layout, Layout::apart(8));
+        // The caches of each package are numbered from zero.
+        let nested = of([packages, packages, [0, 0, 1, 1, 0, 0, 1, 1]]);
+        assert_eq!(nested[1].layout, all[1].layout);
+        // Nothing is inside what has one member each.
+        let apart = Layout::apart(8);
+        assert_eq!(Level::all(&apart, &[(Width::Cache, vec![0; 8])]), []);
     }
 
     #[test]

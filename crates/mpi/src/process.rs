@@ -301,7 +301,14 @@ impl Process {
             false => Layout::on_nodes(&self.nodes_of(group)),
         };
         let Guidance { costs, preferences, .. } = started.guidance;
-        Situation { layout, cores: started.cores, crowded, costs, preferences }
+        Situation {
+            layout,
+            cores: started.cores,
+            crowded,
+            costs,
+            preferences,
+            ..Situation::default()
+        }
     }
 
     /// The machines of the processes of a group: for each the lowest rank in the job of those on the

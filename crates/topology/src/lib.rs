@@ -11,6 +11,7 @@ mod error;
 mod hwloc;
 mod locality;
 mod object;
+mod parts;
 mod tree;
 mod xml;
 
@@ -19,6 +20,7 @@ pub use error::Error;
 pub use hwloc::{Hwloc, LIBRARY, Scope};
 pub use locality::{Locality, NEAR};
 pub use object::{DeviceKind, Kind, Object, ObjectId};
+pub use parts::{NoParts, Parts};
 pub use tree::{Distances, Topology};
 
 impl Topology {

@@ -56,7 +56,8 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
     let node_of = |rank: u32| (u64::from(rank) * u64::from(nodes) / u64::from(size)) as u32;
     let layout = Layout::on_nodes(&(0..size).map(node_of).collect::<Vec<_>>());
     let crowded = size.div_ceil(nodes) > cores;
-    let situation = Situation { layout, cores, crowded, costs, preferences };
+    let situation =
+        Situation { layout, cores, crowded, costs, preferences, ..Situation::default() };
     let mut text = complaints.iter().fold(String::new(), |text, one| text + one + "\n");
     _ = writeln!(
         text,

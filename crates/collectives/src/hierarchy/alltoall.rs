@@ -1,4 +1,4 @@
-//! The alltoall by leaders: each of them collects what goes from its machine to others, exchanges it
+//! The alltoall by leaders: each of them collects what goes from its part to others, exchanges it
 //! with the other leaders in one message each, and hands it out.
 
 use crate::Cost;
@@ -10,14 +10,14 @@ use crate::tree::Shape;
 
 use super::View;
 
-/// A leader's scratch memory: rows as they come from the processes of its machine, or as they go to
-/// them; what leaves the machine, and what comes, by machine.
+/// A leader's scratch memory: rows as they come from the processes of its part, or as they go to
+/// them; what leaves the part, and what comes, by part.
 struct Tables<'a> {
     view: &'a View,
-    /// The first rank of the own machine, and how many it has.
+    /// The first rank of the own part, and how many it has.
     base: usize,
     size: usize,
-    /// How many processes there are on other machines.
+    /// How many processes there are in other parts.
     others: usize,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Tables<'a> {
         Self { view, base, size, others }
     }
 
-    /// The blocks of a buffer of the program that are of ranks on other machines, in one or two runs,
+    /// The blocks of a buffer of the program that are of ranks in other parts, in one or two runs,
     /// and how many of them come before.
     fn elsewhere(&self, area: Area) -> impl Iterator<Item = (usize, Place)> + use<> {
         let runs = [(0, 0, self.base), (self.base, self.base + self.size, self.others - self.base)];
@@ -36,28 +36,28 @@ impl<'a> Tables<'a> {
         runs.map(move |(before, first, count)| (before, area.blocks(first, count)))
     }
 
-    /// The row of a process of the own machine.
+    /// The row of a process of the own part.
     fn row(&self, near: usize) -> Place {
         Area::Scratch.blocks(near * self.others, self.others)
     }
 
-    /// Other machines, with the number of the first of their ranks among all of other machines.
-    fn machines(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+    /// Other parts, with the number of the first of their ranks among all in other parts.
+    fn other_parts(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
         let all = self.view.sizes.iter().enumerate();
-        let others = all.filter(|(node, _)| *node != self.view.node as usize);
+        let others = all.filter(|(node, _)| *node != self.view.part as usize);
         others.scan(0, |before, (node, size)| {
             *before += size;
             Some((node, *before - size, *size))
         })
     }
 
-    /// What goes to a machine: for each process here one block for each there.
+    /// What goes to a part: for each process here one block for each there.
     fn outgoing(&self, before: usize, size: usize) -> Place {
         let first = self.size * (self.others + before);
         Area::Scratch.blocks(first, self.size * size)
     }
 
-    /// What comes from a machine: for each process there one block for each here.
+    /// What comes from a part: for each process there one block for each here.
     fn incoming(&self, before: usize, size: usize) -> Place {
         let first = self.size * (2 * self.others + before);
         Area::Scratch.blocks(first, self.size * size)
@@ -66,14 +66,14 @@ impl<'a> Tables<'a> {
 
 /// What a leader keeps of blocks of so many bytes, in bytes.
 fn kept_bytes(member: Member, block_bytes: usize) -> usize {
-    let layout = &member.situation.layout;
+    let layout = member.situation.widest();
     let blocks = layout.largest() as usize * layout.elsewhere() as usize;
     blocks.saturating_mul(3).saturating_mul(block_bytes)
 }
 
 /// The predicted time; none if a leader would keep too much.
 pub(crate) fn alltoall_cost(member: Member, block_bytes: usize) -> Option<Cost> {
-    let layout = &member.situation.layout;
+    let layout = member.situation.widest();
     if !super::is_ordered(member) || kept_bytes(member, block_bytes) > KEPT_BYTES_MAX {
         return None;
     }
@@ -98,28 +98,29 @@ pub(crate) fn alltoall_cost(member: Member, block_bytes: usize) -> Option<Cost> 
 /// A leader keeps no more than this.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
-/// Where the ranks of each machine follow each other.
+/// Where the ranks of each part follow each other.
 pub(crate) fn alltoall(member: Member, input: Input) -> Schedule {
     let view = View::new(member, None);
     let tables = Tables::new(&view);
     let near = view.near_member();
-    let is_leader = near.rank == 0;
+    let own_leader = view.leaders[view.part as usize];
+    let is_leader = member.rank == own_leader;
     let mut schedule = Schedule::default();
     let source = input.area();
 
     if is_leader {
-        for (number, peer) in view.near.iter().enumerate().skip(1) {
+        for (number, peer) in view.near_others() {
             for (before, run) in tables.elsewhere(source) {
-                schedule.receive(*peer, tables.row(number).part(before, run.count));
+                schedule.receive(peer, tables.row(number).part(before, run.count));
             }
         }
     } else {
         for (_, run) in tables.elsewhere(source) {
-            schedule.send(view.near[0], run);
+            schedule.send(own_leader, run);
         }
     }
     schedule.end_round();
-    // Inside the machine, beside the tables.
+    // Inside the part, beside the tables.
     let beside = if is_leader { 3 * tables.size * tables.others } else { 0 };
     let window = (near.size - 1).clamp(1, crate::alltoall::WINDOW);
     view.add_inside(&mut schedule, &exchange(near, window, input), |place| match place.area {
@@ -130,48 +131,49 @@ pub(crate) fn alltoall(member: Member, input: Input) -> Schedule {
         lead(&mut schedule, &tables, source);
     } else {
         for (_, run) in tables.elsewhere(Area::Receive) {
-            schedule.receive(view.near[0], run);
+            schedule.receive(own_leader, run);
         }
     }
     schedule.end_round();
     schedule
 }
 
-/// What a leader does when it has all rows of its machine but its own, which is where the input is.
+/// What a leader does when it has all rows of its part but its own, which is where the input is.
 fn lead(schedule: &mut Schedule, tables: &Tables, source: Area) {
     let view = tables.view;
-    // By ranks on other machines: where the leader's own block for, or from, the one at `place` lies.
+    let top = view.near_leader() as usize;
+    // By ranks in other parts: where the leader's own block for, or from, the one at `place` lies.
     let own = |area: Area, place: usize, count: usize| {
         let rank = if place < tables.base { place } else { place + tables.size };
         area.blocks(rank, count)
     };
-    for (_, before, size) in tables.machines() {
+    for (_, before, size) in tables.other_parts() {
         let outgoing = tables.outgoing(before, size);
         for number in 0..tables.size {
             let from = match number {
-                0 => own(source, before, size),
+                _ if number == top => own(source, before, size),
                 _ => tables.row(number).part(before, size),
             };
             schedule.copy(from, outgoing.part(number * size, size));
         }
     }
     schedule.end_round();
-    for (node, before, size) in tables.machines() {
+    for (node, before, size) in tables.other_parts() {
         schedule.send(view.leaders[node], tables.outgoing(before, size));
         let incoming = tables.incoming(before, size);
         schedule.receive(view.leaders[node], incoming);
         for (peer, number) in (0..size).flat_map(|peer| (0..tables.size).map(move |n| (peer, n))) {
             let into = match number {
-                0 => own(Area::Receive, before + peer, 1),
+                _ if number == top => own(Area::Receive, before + peer, 1),
                 _ => tables.row(number).part(before + peer, 1),
             };
             schedule.copy(incoming.part(peer * tables.size + number, 1), into);
         }
     }
     schedule.end_round();
-    for (number, peer) in view.near.iter().enumerate().skip(1) {
+    for (number, peer) in view.near_others() {
         for (before, run) in tables.elsewhere(Area::Receive) {
-            schedule.send(*peer, tables.row(number).part(before, run.count));
+            schedule.send(peer, tables.row(number).part(before, run.count));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Algorithms that a person can want, over machines on which ranks lie in any way: the simulator
-//! checks each operation with each of its algorithms, also where it is not the cheapest.
+//! Algorithms that a person can want, over machines and parts of them in which ranks lie in any way:
+//! the simulator checks each operation with each of its algorithms, also where it is not the cheapest.
 
 use collectives::{
-    Input, Layout, Member, Operands, Operation, Preferences, Schedule, Situation, Transfer,
-    allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter,
+    Costs, Input, Layout, Member, Operands, Operation, Preferences, Schedule, Situation, Transfer,
+    Width, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter,
 };
 use proptest::prelude::*;
 
@@ -16,15 +16,17 @@ struct Case {
 }
 
 impl Case {
-    fn new(nodes: &[u32], operation: Operation, algorithm: usize, crowded: bool) -> Self {
-        let size = nodes.len() as u32;
+    fn new(places: &Places, operation: Operation, algorithm: usize, crowded: bool) -> Self {
         let mut preferences = Preferences::default();
         preferences.want(operation, algorithm);
-        let layout = Layout::on_nodes(nodes);
-        Self {
-            size,
-            situation: Situation { layout, preferences, cores: 2, crowded, ..Situation::default() },
-        }
+        let layout = Layout::on_nodes(&places.nodes);
+        let costs = match places.far_apart {
+            true => far_apart(),
+            false => Costs::default(),
+        };
+        let all =
+            Situation { layout, preferences, cores: 2, crowded, costs, ..Situation::default() };
+        Self { size: places.nodes.len() as u32, situation: all.in_parts(&places.parts) }
     }
 
     fn run(&self, memories: Vec<Memory>, of: impl Fn(Member) -> Schedule) -> Vec<Memory> {
@@ -57,14 +59,52 @@ fn sorted(mut blocks: Vec<Block>, commutative: bool) -> Vec<Block> {
     blocks
 }
 
-/// The ranks on machines in any way, or those of each machine one after the other.
-fn nodes() -> impl Strategy<Value = Vec<u32>> {
-    (prop::collection::vec(0..6u32, 1..24), any::<bool>()).prop_map(|(mut nodes, ordered)| {
-        if ordered {
-            nodes.sort_unstable();
-        }
-        nodes
-    })
+/// Where the ranks lie: on machines, and in parts of these.
+#[derive(Clone, Debug)]
+struct Places {
+    nodes: Vec<u32>,
+    parts: Vec<(Width, Vec<u32>)>,
+    /// Whether it takes so long from one part to another that hierarchical forms are taken inside
+    /// machines wherever they can be.
+    far_apart: bool,
+}
+
+/// Costs with which everything is decided by how often something crosses from part to part.
+fn far_apart() -> Costs {
+    let line = 1_000_000;
+    Costs {
+        cache_line_ns: line,
+        numa_line_ns: 100 * line,
+        package_line_ns: 900 * line,
+        ..Costs::default()
+    }
+}
+
+/// In any way, or so that the ranks of each machine and of each part follow each other.
+fn places() -> impl Strategy<Value = Places> {
+    let of_level = || prop::collection::vec(0..3u32, 24);
+    let nodes = prop_oneof![
+        prop::collection::vec(0..6u32, 1..24),
+        prop::collection::vec(0..2u32, 1..24),
+        prop::collection::vec(0..1u32, 1..24),
+    ];
+    (nodes, [of_level(), of_level(), of_level()], 0..4usize, any::<bool>(), any::<bool>()).prop_map(
+        |(nodes, levels, count, ordered, far_apart)| {
+            let place = |rank: usize| {
+                (nodes[rank], levels.iter().map(|level| level[rank]).collect::<Vec<_>>())
+            };
+            let mut all: Vec<_> = (0..nodes.len()).map(place).collect();
+            if ordered {
+                all.sort_unstable();
+            }
+            let parts = Width::ALL.into_iter().enumerate().take(count);
+            let parts = parts.map(|(level, width)| {
+                (width, all.iter().map(|(_, numbers)| numbers[level]).collect())
+            });
+            let parts = parts.collect();
+            Places { nodes: all.iter().map(|(node, _)| *node).collect(), parts, far_apart }
+        },
+    )
 }
 
 proptest! {
@@ -72,14 +112,14 @@ proptest! {
 
     #[test]
     fn every_algorithm_moves_data_on_any_machines(
-        nodes in nodes(), root in 0..24u32, blocks in 1..60usize, in_place: bool, crowded: bool,
+        places in places(), root in 0..24u32, blocks in 1..60usize, in_place: bool, crowded: bool,
     ) {
-        let size = nodes.len() as u32;
+        let size = places.nodes.len() as u32;
         let root = root % size;
         let input = if in_place { Input::InPlace } else { Input::SendBuffer };
         let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
         for algorithm in 0..8 {
-            let case = Case::new(&nodes, Operation::Bcast, algorithm, crowded);
+            let case = Case::new(&places, Operation::Bcast, algorithm, crowded);
             let data: Vec<Block> = (0..blocks).map(|number| block(root, number)).collect();
             let of = |rank| if rank == root { data.clone() } else { vec![None; blocks] };
             let start = (0..size).map(|rank| Memory::new(Vec::new(), of(rank))).collect();
@@ -88,7 +128,7 @@ proptest! {
             });
             prop_assert!(end.iter().all(|memory| memory.receive == data), "bcast {}", algorithm);
 
-            let case = Case::new(&nodes, Operation::Gather, algorithm, crowded);
+            let case = Case::new(&places, Operation::Gather, algorithm, crowded);
             let start = (0..size).map(|rank| match (rank == root, input) {
                 (false, _) => Memory::new(vec![block(rank, 0)], Vec::new()),
                 (true, Input::SendBuffer) => Memory::new(vec![block(rank, 0)], vec![None; size as usize]),
@@ -101,7 +141,7 @@ proptest! {
             let end = case.run(start, |member| gather::gather(member, root, 8, input));
             prop_assert_eq!(&end[root as usize].receive, &all, "gather {}", algorithm);
 
-            let case = Case::new(&nodes, Operation::Scatter, algorithm, crowded);
+            let case = Case::new(&places, Operation::Scatter, algorithm, crowded);
             let given: Vec<Block> = (0..size).map(|rank| block(root, rank as usize)).collect();
             let start = (0..size).map(|rank| match (rank == root, input) {
                 (false, _) => Memory::new(Vec::new(), vec![None]),
@@ -114,16 +154,16 @@ proptest! {
                 prop_assert_eq!(got, &given[rank as usize], "scatter {}", algorithm);
             }
 
-            let case = Case::new(&nodes, Operation::Barrier, algorithm, crowded);
+            let case = Case::new(&places, Operation::Barrier, algorithm, crowded);
             case.run(vec![Memory::default(); size as usize], barrier::barrier);
         }
     }
 
     #[test]
     fn every_algorithm_brings_all_data_to_all_on_any_machines(
-        nodes in nodes(), in_place: bool, crowded: bool,
+        places in places(), in_place: bool, crowded: bool,
     ) {
-        let size = nodes.len() as u32;
+        let size = places.nodes.len() as u32;
         let input = if in_place { Input::InPlace } else { Input::SendBuffer };
         let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
         for algorithm in 0..8 {
@@ -135,10 +175,10 @@ proptest! {
                 }
                 Memory::new(vec![block(rank, 0)], receive)
             }).collect();
-            let case = Case::new(&nodes, Operation::Allgather, algorithm, crowded);
+            let case = Case::new(&places, Operation::Allgather, algorithm, crowded);
             let end = case.run(start.clone(), |member| allgather::allgather(member, 8, input));
             prop_assert!(end.iter().all(|memory| memory.receive == all), "allgather {}", algorithm);
-            let case = Case::new(&nodes, Operation::Allgatherv, algorithm, crowded);
+            let case = Case::new(&places, Operation::Allgatherv, algorithm, crowded);
             let end = case.run(start, |member| {
                 let schedule = allgather::allgatherv(member, 8 * size as usize, input);
                 let transfers = schedule.rounds().flat_map(|round| round.transfers.to_vec());
@@ -154,7 +194,7 @@ proptest! {
             });
             prop_assert!(end.iter().all(|memory| memory.receive == all), "allgatherv {}", algorithm);
 
-            let case = Case::new(&nodes, Operation::Alltoall, algorithm, crowded);
+            let case = Case::new(&places, Operation::Alltoall, algorithm, crowded);
             let blocks_of = |rank| (0..size as usize).map(|number| block(rank, number)).collect();
             let start = (0..size).map(|rank| match input {
                 Input::SendBuffer => Memory::new(blocks_of(rank), vec![None; size as usize]),
@@ -170,21 +210,21 @@ proptest! {
 
     #[test]
     fn every_algorithm_reduces_on_any_machines(
-        nodes in nodes(), root in 0..24u32, count in 0..60usize, in_place: bool, crowded: bool,
+        places in places(), root in 0..24u32, count in 0..60usize, in_place: bool, crowded: bool,
         commutative: bool, element_bytes in prop::sample::select(vec![8, 1 << 14]),
     ) {
-        let size = nodes.len() as u32;
+        let size = places.nodes.len() as u32;
         let root = root % size;
         let input = if in_place { Input::InPlace } else { Input::SendBuffer };
         let operands = Operands { count, element_bytes, commutative };
         for algorithm in 0..8 {
-            let case = Case::new(&nodes, Operation::Reduce, algorithm, crowded);
+            let case = Case::new(&places, Operation::Reduce, algorithm, crowded);
             let start = case.operands(count, Some(root), input);
             let end = case.run(start, |member| reduce::reduce(member, root, operands, input));
             let found = sorted(end[root as usize].receive.clone(), commutative);
             prop_assert_eq!(found, case.folded(count), "reduce {}", algorithm);
 
-            let case = Case::new(&nodes, Operation::Allreduce, algorithm, crowded);
+            let case = Case::new(&places, Operation::Allreduce, algorithm, crowded);
             let start = case.operands(count, None, input);
             let end = case.run(start, |member| allreduce::allreduce(member, operands, input));
             for memory in &end {
@@ -194,7 +234,7 @@ proptest! {
                 prop_assert_eq!(found, case.folded(count), "allreduce {}", algorithm);
             }
 
-            let case = Case::new(&nodes, Operation::ReduceScatter, algorithm, crowded);
+            let case = Case::new(&places, Operation::ReduceScatter, algorithm, crowded);
             let counts: Vec<usize> = (0..size as usize).map(|rank| (rank + count) % 3).collect();
             let total = counts.iter().sum();
             let end = case.run(case.operands(total, None, input), |member| {
@@ -214,8 +254,9 @@ proptest! {
 fn machines_exchange_one_message_of_a_hierarchical_reduction() {
     // Four machines with four processes: log 4 exchanges of each leader across.
     let nodes: Vec<u32> = (0..16).map(|rank| rank / 4).collect();
+    let places = Places { nodes: nodes.clone(), parts: Vec::new(), far_apart: false };
     let place = Operation::Allreduce.algorithms().iter().position(|name| *name == "hierarchical");
-    let case = Case::new(&nodes, Operation::Allreduce, place.unwrap(), false);
+    let case = Case::new(&places, Operation::Allreduce, place.unwrap(), false);
     let operands = Operands { count: 1, element_bytes: 8, commutative: false };
     for member in members(case.size, &case.situation) {
         use collectives::Transfer::{Receive, Send};
@@ -227,4 +268,62 @@ fn machines_exchange_one_message_of_a_hierarchical_reduction() {
         let expected = if member.rank % 4 == 0 { 4 } else { 0 };
         assert_eq!(crossing.count(), expected, "rank {}", member.rank);
     }
+}
+
+/// Two packages of two NUMA nodes of two caches, each for two processes.
+fn nested(far_apart: bool) -> Places {
+    let numbers = |each: u32| (0..16).map(|rank| rank / each).collect();
+    let parts = Width::ALL.into_iter().zip([8, 4, 2].map(numbers)).collect();
+    Places { nodes: vec![0; 16], parts, far_apart }
+}
+
+/// How many messages cross the border of a package, of a NUMA node only, of a cache only, and none.
+fn crossings(case: &Case, of: impl Fn(Member) -> Schedule) -> [usize; 4] {
+    let mut counts = [0; 4];
+    for member in members(case.size, &case.situation) {
+        for transfer in of(member).rounds().flat_map(|round| round.transfers.to_vec()) {
+            let Transfer::Send { peer, .. } = transfer else { continue };
+            let differs = |each: u32| peer / each != member.rank / each;
+            counts[[8, 4, 2].into_iter().position(differs).unwrap_or(3)] += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn hierarchies_cross_each_border_as_seldom_as_can_be() {
+    let places = nested(true);
+    let case = |operation| {
+        let names: Vec<&str> = Operation::algorithms(operation);
+        let place = names.iter().position(|name| *name == "hierarchical");
+        Case::new(&places, operation, place.expect("it has one"), false)
+    };
+    let operands = Operands { count: 1, element_bytes: 8, commutative: true };
+    let input = Input::SendBuffer;
+    for root in 0..16 {
+        let down = crossings(&case(Operation::Bcast), |member| collectives::bcast(member, root, 8));
+        assert_eq!(down, [1, 2, 4, 8], "broadcast from {root}");
+        let up = crossings(&case(Operation::Reduce), |member| {
+            collectives::reduce(member, root, operands, input)
+        });
+        assert_eq!(up, [1, 2, 4, 8], "reduction to {root}");
+        let gathered = crossings(&case(Operation::Gather), |member| {
+            collectives::gather(member, root, 8, input)
+        });
+        assert_eq!(gathered, [1, 2, 4, 8], "gather to {root}");
+        let scattered = crossings(&case(Operation::Scatter), |member| {
+            collectives::scatter(member, root, 8, input)
+        });
+        assert_eq!(scattered, [1, 2, 4, 8], "scatter from {root}");
+    }
+    // The leaders of the packages exchange; all others go up and down.
+    let both = [2, 4, 8, 16];
+    assert_eq!(crossings(&case(Operation::Barrier), collectives::barrier), both);
+    let all = crossings(&case(Operation::Allreduce), |member| {
+        collectives::allreduce(member, operands, input)
+    });
+    assert_eq!(all, both);
+    let all =
+        crossings(&case(Operation::Allgather), |member| collectives::allgather(member, 8, input));
+    assert_eq!(all, both);
 }

@@ -1,0 +1,82 @@
+//! In which parts of a machine a process runs, as far as that matters for its way to others.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{CpuSet, Kind, ObjectId, Topology};
+
+/// The parts that hold a process, by their logical numbers; where there is no part of a kind, 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Parts {
+    /// The processor chip with its case.
+    pub package: u32,
+    /// The memory that is near.
+    pub numa_node: u32,
+    /// The outermost cache that several cores share.
+    pub cache: u32,
+}
+
+impl Topology {
+    /// The parts of one machine in which most of these hardware threads are; of several, the first.
+    pub fn parts(&self, machine: ObjectId, threads: &CpuSet) -> Parts {
+        let holding = |kind: Kind| {
+            let all = self.of_kind_in(machine, kind).into_iter();
+            let count = |id: &ObjectId| self[*id].threads.intersection(threads).len();
+            // The first of those that hold most.
+            let most = all.rev().max_by_key(count);
+            most.map_or(0, |id| self[id].logical as u32)
+        };
+        Parts {
+            package: holding(Kind::Package),
+            numa_node: holding(Kind::NumaNode),
+            cache: self.shared_cache(machine).map_or(0, holding),
+        }
+    }
+
+    /// The kind of the outermost caches that several cores share.
+    fn shared_cache(&self, machine: ObjectId) -> Option<Kind> {
+        let is_shared = |id: &ObjectId| self.of_kind_in(*id, Kind::Core).len() > 1;
+        let outermost_first = (1..=CACHE_LEVEL_MAX).rev().map(Kind::Cache);
+        outermost_first
+            .into_iter()
+            .find(|kind| self.of_kind_in(machine, *kind).iter().any(is_shared))
+    }
+}
+
+/// No machine has caches of a higher level.
+const CACHE_LEVEL_MAX: u8 = 5;
+
+impl fmt::Display for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.package, self.numa_node, self.cache)
+    }
+}
+
+/// What was read is no three numbers with points between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoParts;
+
+impl FromStr for Parts {
+    type Err = NoParts;
+
+    fn from_str(text: &str) -> Result<Self, NoParts> {
+        let mut numbers = text.split('.').map(|number| number.parse().map_err(|_| NoParts));
+        let mut next = || numbers.next().unwrap_or(Err(NoParts));
+        let parts = Self { package: next()?, numa_node: next()?, cache: next()? };
+        if numbers.next().is_none() { Ok(parts) } else { Err(NoParts) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_as_texts() {
+        let parts = Parts { package: 1, numa_node: 2, cache: 30 };
+        assert_eq!(parts.to_string().parse(), Ok(parts));
+        for nonsense in ["", "1.2", "1.2.3.4", "1.2.x", "1.2.-3"] {
+            assert_eq!(nonsense.parse::<Parts>(), Err(NoParts), "{nonsense}");
+        }
+    }
+}
