@@ -12,6 +12,13 @@ use crate::slab::NONE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContextSlot(pub(crate) u32);
 
+impl ContextSlot {
+    /// A number that no other open context of the engine has.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The sending end of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutFlow {

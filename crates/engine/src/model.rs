@@ -49,6 +49,12 @@ const MEASURED_BYTES_MIN: u64 = 1 << 16;
 /// A measurement is believed to be wrong beyond these: a thousand times slower, or faster.
 const PACE_RANGE: std::ops::RangeInclusive<u64> = 1..=PACE_ONE * 1000;
 
+/// The distance of what is near, as firmware tells it.
+const NEAR: u32 = 10;
+/// What each unit of distance adds to the time of a packet, in nanoseconds: the own memory answers within
+/// about a hundred.
+const REACH_NS: u64 = 10;
+
 /// Declared by a driver that tells nothing better: what it takes to copy memory.
 const COPIED_BYTES_PER_US: u64 = 8000;
 
@@ -61,6 +67,24 @@ impl RailFigures {
             gap_ns: 0,
             bytes_per_us: [profile.bandwidth_bytes_per_us; CLASSES],
             copied_bytes_per_us: COPIED_BYTES_PER_US,
+        }
+    }
+
+    /// What is left of these figures of a rail for a process that is not near its interface.
+    ///
+    /// `distance` is told as firmware tells it, 10 for what is near: data that is `d` times as far away
+    /// takes `d` times as long as the process alone could use the rail, and each packet costs a reach
+    /// across the machine. `company` is the part of the machine's cores, from 0 to 1, whose processes may
+    /// communicate at the same time: with all of them it is the interfaces that limit, whoever uses
+    /// which, and nothing is left of the difference in bandwidth.
+    pub fn seen_from(&self, distance: u32, company: f64) -> Self {
+        let nearness = f64::from(NEAR) / f64::from(distance.max(NEAR));
+        let left = nearness + (1.0 - nearness) * company.clamp(0.0, 1.0);
+        let further = u64::from(distance.saturating_sub(NEAR));
+        Self {
+            latency_ns: self.latency_ns + further * REACH_NS,
+            bytes_per_us: self.bytes_per_us.map(|rate| ((rate as f64 * left) as u64).max(1)),
+            ..self.clone()
         }
     }
 
@@ -220,6 +244,19 @@ mod tests {
         assert!(near(model.copy_ns(8000), 1000));
         assert!(near(model.bytes_per_us(), 100));
         assert_eq!([0, 1024, 1025, 65_536, 1 << 30].map(class_of), [0, 0, 1, 2, 4]);
+    }
+
+    #[test]
+    fn far_rails_are_believed_to_be_slower_unless_all_communicate() {
+        let seen = |distance, company| {
+            let seen = figures(1000).seen_from(distance, company);
+            (seen.bytes_per_us[4], seen.latency_ns)
+        };
+        assert_eq!([0, 10].map(|distance| seen(distance, 0.0)), [(1000, 10_000); 2]);
+        assert_eq!(seen(20, 0.0), (500, 10_100));
+        assert_eq!(seen(20, 0.5), (750, 10_100));
+        assert_eq!([seen(20, 1.0), seen(20, 7.0)], [(1000, 10_100); 2]);
+        assert_eq!(figures(1).seen_from(u32::MAX, 0.0).bytes_per_us[0], 1);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use engine::strategy::NAMES;
 use memory::placing::Placing;
+use runtime::Aim;
 
 use crate::communicator::preferences::number;
 use crate::info::{Info, InfoLimits};
@@ -32,6 +33,9 @@ pub(crate) const STRATEGY: &str = "combray_strategy";
 pub(crate) const PRIORITY: &str = "combray_priority";
 pub(crate) const RAIL: &str = "combray_rail";
 
+/// What is wanted of a communicator's messages first.
+pub(crate) const PREFER: &str = "combray_prefer";
+
 /// On which NUMA nodes memory lies.
 pub(crate) const MEMORY: &str = "combray_memory";
 
@@ -47,7 +51,7 @@ fn is_placing(value: &[u8]) -> bool {
 
 /// The reserved keys of communicators. All assertions are true of every program that makes them, so
 /// that it is no fault to make no use of them.
-const OF_COMMUNICATORS: [Reserved; 9] = [
+const OF_COMMUNICATORS: [Reserved; 10] = [
     assertion("mpi_assert_no_any_tag"),
     assertion("mpi_assert_no_any_source"),
     assertion("mpi_assert_exact_length"),
@@ -55,6 +59,7 @@ const OF_COMMUNICATORS: [Reserved; 9] = [
     assertion("mpi_assert_strict_persistent_collective_ordering"),
     MEMORY_KINDS,
     Reserved { key: STRATEGY, default: NAMES[0], accepts: is_strategy },
+    Reserved { key: PREFER, default: Aim::NAMES[0], accepts: |value| Aim::named(value).is_some() },
     Reserved { key: PRIORITY, default: "0", accepts: |value| number(value).is_some() },
     // Whether there is such a rail is known where it is followed.
     Reserved { key: RAIL, default: "all", accepts: |_| true },

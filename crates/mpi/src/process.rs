@@ -23,7 +23,7 @@ use runtime::door::{self, Door, Visit};
 use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
 use runtime::nearness::RailPlace;
-use runtime::{Guidance, Runtime};
+use runtime::{Aim, Guidance, Runtime};
 
 use crate::buffered::BufferPlace;
 use crate::communicator::{Communicator, Contexts};
@@ -95,6 +95,8 @@ struct Started {
     guidance: Guidance,
     /// How often a wait looks before it takes to patience.
     looks: u32,
+    /// What the person wants first.
+    aim: Aim,
     contexts: Rc<Contexts>,
     world: OnceCell<Rc<Communicator>>,
     alone: OnceCell<Rc<Communicator>>,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use driver_tcp::Selection;
 use engine::strategy;
 
+use crate::gathering::Aim;
 use crate::instruments::Audience;
 
 /// One variable: its name, the values it takes with the default first, and what it does.
@@ -76,6 +77,15 @@ pub const VARIABLES: &[Variable] = &[
         audience: Audience::User,
         changeable: false,
     },
+    Variable {
+        name: "COMBRAY_PREFER",
+        values: &Aim::NAMES,
+        help: "what counts first: that each message is there soon (latency), that much gets through \
+               (bandwidth), or that the processor is left to the program (compute: waits sleep \
+               sooner); the info key combray_prefer of a communicator says it for its messages",
+        audience: Audience::User,
+        changeable: false,
+    },
 ];
 
 /// The positions in [`VARIABLES`].
@@ -85,6 +95,7 @@ const STRATEGY: usize = 2;
 const SHARED_WINDOWS: usize = 3;
 const BOARDS: usize = 4;
 const HELPER: usize = 5;
+const PREFER: usize = 6;
 
 /// What an error does until the program sets an error handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,6 +244,11 @@ impl Configuration {
         self.chosen[HELPER] == 0
     }
 
+    /// The value of `COMBRAY_PREFER`.
+    pub fn aim(&self) -> Aim {
+        Aim::named(Aim::NAMES[self.chosen[PREFER]].as_bytes()).unwrap_or_default()
+    }
+
     fn from_variables(
         variables: impl Iterator<Item = (OsString, OsString)>,
     ) -> (Self, Vec<String>) {
@@ -312,6 +328,7 @@ mod tests {
         assert_eq!(VARIABLES[INITIAL_ERRHANDLER].name, "COMBRAY_INITIAL_ERRHANDLER");
         assert_eq!(VARIABLES[SINGLE_COPY].name, "COMBRAY_SINGLE_COPY");
         assert_eq!(VARIABLES[STRATEGY].name, "COMBRAY_STRATEGY");
+        assert_eq!(VARIABLES[PREFER].name, "COMBRAY_PREFER");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 use std::time::{Duration, Instant};
 
 use base::GateId;
+use engine::strategy;
 
 /// So many bursts in a row make the next one expected.
 const STREAK: u8 = 3;
@@ -36,6 +37,49 @@ struct Burst {
     streak: u8,
     /// It goes on with one that has lasted too long.
     continued: bool,
+}
+
+/// What a program wants of its messages first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aim {
+    /// What the watching of bursts suggests.
+    #[default]
+    Balance,
+    /// That each message is there soon: none waits for others.
+    Latency,
+    /// That much gets through: messages wait for others of their burst from the first on, and large ones
+    /// go over all rails.
+    Bandwidth,
+    /// That the processor is left to the program: as before, but large messages go over one rail.
+    Compute,
+}
+
+impl Aim {
+    /// What they are called.
+    pub const NAMES: [&str; 4] = ["balance", "latency", "bandwidth", "compute"];
+
+    const ALL: [Self; 4] = [Self::Balance, Self::Latency, Self::Bandwidth, Self::Compute];
+
+    /// The one of a name.
+    pub fn named(name: &[u8]) -> Option<Self> {
+        let position = Self::NAMES.iter().position(|known| known.as_bytes() == name)?;
+        Some(Self::ALL[position])
+    }
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The strategy that serves it, if there is one that does so better than others.
+    pub fn strategy(self) -> Option<&'static str> {
+        let wanted = match self {
+            Self::Balance | Self::Latency => return None,
+            Self::Bandwidth => "split",
+            Self::Compute => "aggregate",
+        };
+        strategy::NAMES.into_iter().find(|name| *name == wanted)
+    }
 }
 
 /// What to do with a message.
@@ -73,6 +117,22 @@ impl Gathering {
             return Advice::End;
         }
         if burst.streak == STREAK { Advice::Wait } else { Advice::Go }
+    }
+
+    /// A message to `gate` is sent in a context with this aim.
+    #[inline]
+    pub(crate) fn note_with(&mut self, gate: GateId, aim: Aim) -> Advice {
+        match aim {
+            Aim::Balance => self.note(gate),
+            // What waits for more may be the older part of the same flow.
+            Aim::Latency if self.holds(gate) => Advice::End,
+            Aim::Latency => Advice::Go,
+            Aim::Bandwidth | Aim::Compute => {
+                let advice = self.note(gate);
+                self.bursts[gate.0 as usize].streak = STREAK;
+                if advice == Advice::Go { Advice::Wait } else { advice }
+            }
+        }
     }
 
     /// Whether what waits for `gate` waits for more.
@@ -119,6 +179,34 @@ mod tests {
         }
         assert_eq!(burst(&mut gathering, 1), [Advice::Wait]);
         assert_eq!(burst(&mut gathering, 2)[0], Advice::Go, "one alone was enough");
+    }
+
+    #[test]
+    fn aims_decide_before_there_was_a_burst() {
+        let mut gathering = Gathering::default();
+        assert_eq!(gathering.note_with(GATE, Aim::Latency), Advice::Go);
+        assert_eq!(gathering.note_with(GATE, Aim::Balance), Advice::Go);
+        gathering.end();
+        for aim in [Aim::Bandwidth, Aim::Compute] {
+            assert_eq!(gathering.note_with(GATE, aim), Advice::Wait);
+            assert!(gathering.holds(GATE));
+            assert_eq!(
+                gathering.note_with(GATE, Aim::Latency),
+                Advice::End,
+                "nothing is held back"
+            );
+            gathering.end();
+            assert_eq!(gathering.note_with(GATE, Aim::Latency), Advice::Go);
+        }
+    }
+
+    #[test]
+    fn aims_have_names() {
+        for name in Aim::NAMES {
+            assert_eq!(Aim::named(name.as_bytes()).map(Aim::name), Some(name));
+        }
+        assert_eq!(Aim::named(b"glory"), None);
+        assert!(Aim::Bandwidth.strategy().is_some() && Aim::Compute.strategy().is_some());
     }
 
     #[test]

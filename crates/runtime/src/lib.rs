@@ -26,6 +26,7 @@ pub mod waiting;
 mod wire_up;
 
 pub use driver::{Access, RegionError};
+pub use gathering::Aim;
 pub use guidance::{Guidance, preferences};
 pub use recording::Sent;
 pub use runtime::Runtime;

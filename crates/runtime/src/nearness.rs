@@ -2,9 +2,12 @@
 //!
 //! A rail whose place is not known is left out of every decision.
 
+use base::RailId;
+use engine::Engine;
 use sys::{cores, numa};
 use topology::{CpuSet, Locality, NEAR, Topology};
 
+use crate::rails::TCP;
 use crate::{configuration, machine};
 
 /// Where the rails to other machines are, and where this process communicates.
@@ -47,6 +50,18 @@ impl Nearness {
         let place = nearest.and_then(|rail| places.get(rail)?.as_ref());
         let station = place.and_then(|place| station(place, &seat));
         Self { places, nearest, station }
+    }
+}
+
+/// Lets the models of rails start from what this process sees of them; `company`: see
+/// `RailFigures::seen_from`. Rails whose place is not known, and those that are near, stay as they are.
+pub(crate) fn follow(engine: &mut Engine, nearness: &Nearness, company: f64) {
+    for (number, place) in nearness.places.iter().enumerate() {
+        let Some(place) = place.as_ref().filter(|place| place.distance > NEAR) else { continue };
+        let rail = RailId(TCP.0 + number as u8);
+        let name = engine.rails()[usize::from(rail.0)].name.clone();
+        let seen = engine.model(rail).figures().seen_from(place.distance, company);
+        engine.believe(&name, &seen);
     }
 }
 

@@ -17,7 +17,7 @@ use memory::Buffer;
 
 use crate::configuration::Configuration;
 use crate::copying::{Choice, Way};
-use crate::gathering::{Advice, Gathering};
+use crate::gathering::{Advice, Aim, Gathering};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{Kind, number_of};
 use crate::nearness::{Nearness, RailPlace, Station};
@@ -33,6 +33,8 @@ pub struct Runtime {
     rails: Rails,
     heard: Heard,
     gathering: Gathering,
+    /// By context: what is wanted of its messages; those that are not there want nothing special.
+    aims: Vec<Aim>,
     copying: Choice,
     fatal: Fatal,
     instruments: Instruments,
@@ -78,7 +80,7 @@ impl Runtime {
         fatal: Fatal,
         instruments: Instruments,
     ) -> Self {
-        let (heard, gathering, copying) = Default::default();
+        let (heard, gathering, aims, copying) = Default::default();
         let watches = rails.tcp.is_some();
         let mut runtime = Self {
             own,
@@ -86,6 +88,7 @@ impl Runtime {
             rails,
             heard,
             gathering,
+            aims,
             copying,
             fatal,
             instruments,
@@ -106,7 +109,9 @@ impl Runtime {
     /// Opens a message space.
     pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {
         self.instruments.journal.note(Kind::ContextOpened, &[number_of(id), rank.into()]);
-        self.engine.open_context(id, rank)
+        let slot = self.engine.open_context(id, rank);
+        self.set_aim(slot, Aim::default());
+        slot
     }
 
     /// Closes a message space as soon as nothing is underway in it.
@@ -119,7 +124,7 @@ impl Runtime {
     /// Sends a message. `None`: it is sent, and the buffer free.
     #[inline(always)]
     pub fn send(&mut self, send: SendCommand) -> Option<RequestId> {
-        if self.watches && self.takes_the_long_way(send.gate) {
+        if self.watches && self.takes_the_long_way(send.gate, send.context) {
             return Some(self.submit(send));
         }
         let push = Push { rails: &mut self.rails, gate: send.gate };
@@ -127,8 +132,8 @@ impl Runtime {
     }
 
     /// Whether a message goes through the outbox also where it need not.
-    fn takes_the_long_way(&mut self, gate: GateId) -> bool {
-        (self.rails.tcp.is_some() && self.waits_for_more(gate)) || self.recording.is_some()
+    fn takes_the_long_way(&mut self, gate: GateId, context: ContextSlot) -> bool {
+        (self.rails.tcp.is_some() && self.waits_for_more(gate, context)) || self.recording.is_some()
     }
 
     /// From now on it is noted how much is sent to whom. No message takes the short cut any more.
@@ -148,11 +153,12 @@ impl Runtime {
     }
 
     /// Whether a message to a peer on another machine is likely to be followed by more.
-    fn waits_for_more(&mut self, gate: GateId) -> bool {
+    fn waits_for_more(&mut self, gate: GateId, context: ContextSlot) -> bool {
         if !self.engine.is_connected(gate) || self.engine.rails_of(gate)[0] < TCP {
             return false;
         }
-        match self.gathering.note(gate) {
+        let aim = self.aims.get(context.index()).copied().unwrap_or_default();
+        match self.gathering.note_with(gate, aim) {
             Advice::Go => false,
             Advice::Wait => true,
             Advice::End => {
@@ -559,6 +565,18 @@ impl Runtime {
             self.instruments.journal.note(Kind::PeerConnected, &[gate.0.into(), fetches.into()]);
         }
         Ok(())
+    }
+
+    /// Tells what is wanted of the messages of a context.
+    pub fn set_aim(&mut self, context: ContextSlot, aim: Aim) {
+        let index = context.index();
+        if self.aims.len() <= index {
+            if aim == Aim::default() {
+                return;
+            }
+            self.aims.resize(index + 1, Aim::default());
+        }
+        self.aims[index] = aim;
     }
 
     /// Tells how the messages of a context shall travel.

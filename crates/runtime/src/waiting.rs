@@ -17,6 +17,10 @@ const SPIN_MAX: Duration = Duration::from_micros(200);
 /// Sleeping begins after waiting this long.
 const AWAKE_MAX: Duration = Duration::from_millis(2);
 
+/// Of a process that wants the processor for its program: sleeping begins after waiting this long, about
+/// as long as being woken takes.
+const AWAKE_MAX_IF_SPARING: Duration = Duration::from_micros(50);
+
 /// Where threads of one process outnumber its cores, one looks for so long before it yields: several
 /// times as long as a change from thread to thread lasts, so that two that are at work on both sides go
 /// on together.
@@ -40,6 +44,8 @@ pub struct Patience {
     /// When it yielded last to threads of its own process.
     yielded: Option<Instant>,
     stage: Stage,
+    /// After how long sleeping begins.
+    awake_max: Duration,
 }
 
 /// Who else needs the core of whoever waits.
@@ -68,7 +74,14 @@ impl Patience {
     /// A wait that begins now.
     #[inline]
     pub fn new(crowd: Crowd) -> Self {
-        Self { crowd, rounds: 0, since: None, yielded: None, stage: Self::first_stage(crowd) }
+        let stage = Self::first_stage(crowd);
+        Self { crowd, rounds: 0, since: None, yielded: None, stage, awake_max: AWAKE_MAX }
+    }
+
+    /// The same, but it sleeps soon, so that others have the core.
+    #[inline]
+    pub fn sparing(self) -> Self {
+        Self { awake_max: AWAKE_MAX_IF_SPARING, ..self }
     }
 
     /// Something happened, though not what was waited for: patience is new.
@@ -115,7 +128,7 @@ impl Patience {
     fn look_at_clock(&mut self) {
         let now = Instant::now();
         let waited = now - *self.since.get_or_insert(now);
-        if waited >= AWAKE_MAX {
+        if waited >= self.awake_max {
             self.stage = Stage::Sleep;
         } else if waited >= SPIN_MAX {
             self.stage = Stage::Yield;

@@ -110,6 +110,9 @@ pub fn start(
     let rails = Rails::new(Loopback::new(own), shm, tcp);
     let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
     samples::follow(&mut engine, &samples);
+    if let Some(nearness) = &nearness {
+        nearness::follow(&mut engine, nearness, neighbours.company);
+    }
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
     let fatal = Fatal { job: Arc::clone(&job), rank };
     let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
@@ -220,6 +223,8 @@ struct Neighbours {
     all_near: bool,
     /// Whether those of this machine have fewer cores than they are.
     crowded: bool,
+    /// The part of this machine's cores that have a process of the job.
+    company: f64,
     /// Whether those of any machine have; the same for all processes.
     crowded_somewhere: bool,
     /// How many cores those of a machine have, on the machine with the fewest; likewise.
@@ -243,6 +248,7 @@ fn publish(
             nodes: vec![0; size as usize],
             all_near: true,
             crowded: false,
+            company: 0.0,
             crowded_somewhere: false,
             cores: 1,
             guidance,
@@ -312,6 +318,7 @@ fn neighbours(places: &[String], rank: u32, guidance: Guidance) -> Neighbours {
     Neighbours {
         all_near: distinct.len() == 1,
         crowded: is_crowded(own),
+        company: company(members_and_cores(own)),
         crowded_somewhere: distinct.iter().any(|node| is_crowded(*node)),
         cores: distinct.iter().map(|node| members_and_cores(*node).1).min().unwrap_or(1) as u32,
         guidance,
@@ -330,14 +337,21 @@ fn neighbours_by_mapping(
     let mut members = vec![0; nodes.len()];
     nodes.iter().for_each(|&node| members[node as usize] += 1);
     let near = members[nodes[rank as usize] as usize];
+    let own_cores = configuration::cores_together().unwrap_or_else(cores::usable);
     Neighbours {
         all_near: near == nodes.len(),
-        crowded: near > configuration::cores_together().unwrap_or_else(cores::usable),
+        crowded: near > own_cores,
+        company: company((near, own_cores)),
         crowded_somewhere: members.iter().any(|&members| members > cores),
         cores: cores as u32,
         guidance,
         nodes,
     }
+}
+
+/// The part of so many cores that so many processes take.
+fn company((members, cores): (usize, usize)) -> f64 {
+    (members as f64 / cores.max(1) as f64).min(1.0)
 }
 
 /// For each of these the place of the first that is the same.

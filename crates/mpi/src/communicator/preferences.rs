@@ -1,15 +1,16 @@
-//! Hints about the scheduling of a communicator's messages: `combray_strategy`, `combray_priority`
-//! and `combray_rail` (docs/strategies.md).
+//! Hints about the scheduling of a communicator's messages: `combray_strategy`, `combray_priority`,
+//! `combray_rail` and `combray_prefer` (docs/strategies.md).
 
 use std::rc::Rc;
 use std::str;
 
 use base::ContextId;
 use engine::{ContextSlot, Preferences, RailChoice, strategy};
+use runtime::Aim;
 
 use super::Communicator;
 use crate::Process;
-use crate::hints::{PRIORITY, RAIL, STRATEGY};
+use crate::hints::{PREFER, PRIORITY, RAIL, STRATEGY};
 use crate::info::Info;
 
 impl Process {
@@ -19,15 +20,18 @@ impl Process {
             key != RAIL.as_bytes() || self.rail_choice(Some(value)).is_some()
         };
         communicator.hints.add(info, known);
-        let preferences = self.preferences(communicator);
+        let (preferences, aim) = (self.preferences(communicator), self.aim(communicator));
         for slot in communicator.open_slots() {
             self.runtime().set_preferences(slot, preferences);
+            self.runtime().set_aim(slot, aim);
         }
     }
 
     /// All hints of a communicator that hold, given or by default.
     pub fn communicator_info(&self, communicator: &Communicator) -> Rc<Info> {
-        communicator.hints.info(&[(STRATEGY, self.configuration().strategy())])
+        let configuration = self.configuration();
+        let defaults = [(STRATEGY, configuration.strategy()), (PREFER, configuration.aim().name())];
+        communicator.hints.info(&defaults)
     }
 
     /// Opens a message space of a communicator.
@@ -42,7 +46,14 @@ impl Process {
         if preferences != Preferences::default() {
             self.runtime().set_preferences(slot, preferences);
         }
+        self.runtime().set_aim(slot, self.aim(communicator));
         slot
+    }
+
+    /// What is wanted of its messages first.
+    fn aim(&self, communicator: &Communicator) -> Aim {
+        let given = communicator.hints.given(PREFER);
+        given.and_then(|name| Aim::named(&name)).unwrap_or(self.configuration().aim())
     }
 
     fn preferences(&self, communicator: &Communicator) -> Preferences {
@@ -50,6 +61,10 @@ impl Process {
         let name = given(STRATEGY);
         let strategy =
             strategy::NAMES.into_iter().find(|known| name.as_deref() == Some(known.as_bytes()));
+        // The person's word for the whole process counts more than what an aim suggests.
+        let is_free = self.configuration().strategy() == strategy::NAMES[0];
+        let suggested = self.aim(communicator).strategy().filter(|_| is_free);
+        let strategy = strategy.or(suggested);
         let priority = given(PRIORITY).as_deref().and_then(number).unwrap_or(0);
         let rails = self.rail_choice(given(RAIL).as_deref()).unwrap_or_default();
         Preferences { strategy, priority, rails }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
 use launch::Job;
+use runtime::Aim;
 use sys::cores;
 
 use super::waiting::LOOKS;
@@ -43,6 +44,7 @@ impl Process {
         }
         let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
         let (configuration, mut complaints) = self.configured(|read| read.clone());
+        let aim = configuration.aim();
         let started = runtime::start(configuration, &self.instruments).map_err(other)?;
         let runtime::Started { runtime, doorbell, job, rank, size, crowded, nodes, .. } = started;
         complaints.extend(started.complaints);
@@ -60,7 +62,8 @@ impl Process {
             cores: started.cores,
             cores_each: (cores::usable() / near).max(1) as u32,
             guidance: started.guidance,
-            looks: if crowded { 2 } else { LOOKS },
+            looks: if crowded || aim == Aim::Compute { 2 } else { LOOKS },
+            aim,
             contexts: Rc::new(Contexts::new(rank)),
             world: OnceCell::new(),
             alone: OnceCell::new(),

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use engine::{Outcome, RequestId};
+use runtime::Aim;
 use runtime::waiting::{Crowd, Patience, SLEEP_MAX, Stage};
 
 use super::sleeping::Sleep;
@@ -152,11 +153,13 @@ impl Process {
     #[inline]
     fn patience(&self) -> Patience {
         let started = self.started();
-        Patience::new(match (started.crowded, self.lock.present() > started.cores_each) {
-            (true, _) => Crowd::Processes,
-            (false, true) => Crowd::Threads,
-            (false, false) => Crowd::Nobody,
-        })
+        let patience =
+            Patience::new(match (started.crowded, self.lock.present() > started.cores_each) {
+                (true, _) => Crowd::Processes,
+                (false, true) => Crowd::Threads,
+                (false, false) => Crowd::Nobody,
+            });
+        if started.aim == Aim::Compute { patience.sparing() } else { patience }
     }
 
     /// Looks a few times whether something in shared memory is done, without progress of messages.
