@@ -55,7 +55,9 @@ struct Header {
     fence_required: u32,
     /// The owner's descriptor of a pipe; who writes to it wakes an owner that sleeps on descriptors.
     pipe: i32,
-    _keep_apart: [u8; 88],
+    /// 1 as soon as a peer has opened the segment.
+    visited: AtomicU32,
+    _keep_apart: [u8; 84],
     bell: bell::Bell,
     _keep_lanes_apart: [u8; 56],
     /// Who has the lane, as number of the sender plus one; 0: nobody yet. Set once, by that sender.
@@ -104,7 +106,8 @@ impl Own {
             probe_address: probe.as_ptr().addr() as u64,
             fence_required,
             pipe: writer.as_raw_fd(),
-            _keep_apart: [0; 88],
+            visited: AtomicU32::new(0),
+            _keep_apart: [0; 84],
             bell: bell::Bell::default(),
             _keep_lanes_apart: [0; 56],
             lanes: Default::default(),
@@ -301,8 +304,14 @@ impl Segment {
     }
 
     fn arm(&self, how: u32) -> u32 {
-        // Where the barrier is not to be had, `fence_required` made the peers fence.
-        self.header().bell.arm(how, || _ = membarrier::global())
+        let header = self.header();
+        header.bell.arm(how, || {
+            // Nobody else rings a process that no peer has opened the segment of; its own threads tell each
+            // other otherwise. Where the barrier is not to be had, `fence_required` made the peers fence.
+            if header.visited.load(Ordering::SeqCst) != 0 {
+                _ = membarrier::global();
+            }
+        })
     }
 }
 
@@ -484,6 +493,9 @@ impl Peer {
         if header.magic != MAGIC || header.nonce != card.nonce {
             return Err(foreign());
         }
+        // Either the owner sees this when it arms its bell, or the bell is seen to be armed.
+        header.visited.store(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         let fence_required = header.fence_required != 0;
         let reachable = reach && probe(card.pid, header.probe_address, &card.nonce);
         // SAFETY:

@@ -5,13 +5,13 @@
 //! as a guest, makes what progress can be made, and sleeps until something arrives.
 
 use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use mpi::{Help, Process, Rest};
+use mpi::{Help, Process, Rest, Rested};
 use runtime::door;
-use sys::cores::Cores;
+use sys::cores::{self, Cores};
 use sys::futex;
 
 use crate::entry;
@@ -47,8 +47,12 @@ static THREAD: parking_lot::Mutex<Option<JoinHandle<()>>> = parking_lot::Mutex::
 static ENDS: AtomicBool = AtomicBool::new(false);
 /// How it rests, and what it sleeps on between two looks: whether, and how, a call wakes it.
 static REST: AtomicU32 = AtomicU32::new(ATTENTIVE);
-/// So many calls will not be heard.
+/// So many calls will not be heard, unless the program stays away after one.
 static UNHEARD: AtomicU32 = AtomicU32::new(0);
+/// How often it had done so when it called last.
+static ABSENCES: AtomicU32 = AtomicU32::new(0);
+/// The core on which the program called.
+static CORE: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// The helper is at work, or looks soon by itself.
 const ATTENTIVE: u32 = 0;
@@ -94,9 +98,20 @@ fn call() {
     if REST.load(Ordering::Relaxed) == ATTENTIVE {
         return;
     }
+    let process = &library().process;
+    let absences = process.absences();
+    if ABSENCES.swap(absences, Ordering::Relaxed) != absences {
+        UNHEARD.store(0, Ordering::Relaxed);
+    }
     match UNHEARD.load(Ordering::Relaxed) {
-        0 => wake(),
-        left => UNHEARD.store(left - 1, Ordering::Relaxed),
+        0 => {
+            CORE.store(cores::current().unwrap_or(usize::MAX), Ordering::Relaxed);
+            wake();
+        }
+        left => {
+            UNHEARD.store(left - 1, Ordering::Relaxed);
+            process.note_leaving();
+        }
     }
 }
 
@@ -116,11 +131,12 @@ fn run(cores: Option<Cores>) {
     let factor = if process.is_crowded() { CROWDED_FACTOR } else { 1 };
     let (mut pause, mut vain, mut last) = (PAUSE_MAX, 0, 0);
     let mut hears_call = false;
-    sys::cores::wake_precisely();
+    cores::wake_precisely();
     if let Some(cores) = cores {
         // Elsewhere it works as well, only slower.
         let _ = cores.bind();
     }
+    let mut seat = Seat { allowed: cores::allowed(), left: usize::MAX };
     while !ENDS.load(Ordering::SeqCst) {
         let was_called = mem::take(&mut hears_call) || sleep(factor * pause);
         let now = steps(process);
@@ -140,23 +156,56 @@ fn run(cores: Option<Cores>) {
             continue;
         }
         pause = PAUSE_MAX;
-        let mut rang = false;
+        if factor == 1 {
+            seat.leave(CORE.load(Ordering::Relaxed));
+        }
+        let (mut rang, mut rested) = (false, None::<Rested<'_>>);
         while !ENDS.load(Ordering::SeqCst) && steps(process) == before {
-            match help(process).map(|help| help.progress(rang)) {
-                Some(Rest::All) => break,
-                Some(Rest::UntilRung(ticket)) => {
+            let goes_on = rested.take().and_then(Rested::resume);
+            let Some(help) = goes_on.or_else(|| help(process)) else {
+                thread::sleep(GATHERING);
+                rang = false;
+                continue;
+            };
+            match help.progress(rang) {
+                Rest::All => break,
+                Rest::UntilRung(ticket) => {
+                    rested = help.rest();
                     (vain, pause) = (0, PAUSE_MIN);
                     UNHEARD.store(0, Ordering::Relaxed);
                     hears_call = rest(LISTENING, || bell.wait(ticket, SLEEP_MAX));
                     rang = true;
                 }
-                Some(Rest::Pause) | None => {
+                Rest::Pause => {
+                    rested = help.rest();
                     thread::sleep(GATHERING);
                     rang = false;
                 }
-                Some(Rest::None) => {}
+                Rest::None => {}
             }
         }
+    }
+}
+
+/// Where the helper runs.
+struct Seat {
+    /// The cores of the process.
+    allowed: Vec<usize>,
+    /// The core that it leaves to the program.
+    left: usize,
+}
+
+impl Seat {
+    /// Leaves this core to the program, if there is another: the system puts a thread that wakes on the
+    /// core of the program where all others have something to do, too, if that only waits.
+    fn leave(&mut self, core: usize) {
+        if core == self.left || !self.allowed.contains(&core) || self.allowed.len() < 2 {
+            return;
+        }
+        self.left = core;
+        let others: Vec<_> = self.allowed.iter().copied().filter(|other| *other != core).collect();
+        // Where the system refuses, the helper stays where it was.
+        let _ = Cores::of(&others).and_then(|others| others.bind());
     }
 }
 

@@ -5,21 +5,29 @@
 //! the barriers of both sides, by making all threads of the process pass one between what it says
 //! and what it looks at. The program waits for a guest only while that is inside, or just looks
 //! whether it may be; and it sleeps meanwhile, so that the guest gets the core.
+//!
+//! A guest that sleeps until something happens rests at the door: it goes on without another barrier,
+//! unless the program has been inside meanwhile, which puts it out by one exchange.
+//!
+//! The program can leave a note for itself when it goes: then it sees how long it has been away.
 
 use std::fmt;
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Who is inside: the program, or its guest, or nobody.
 #[derive(Default)]
 pub struct Door {
     /// Counts the program's steps over the threshold: odd while it is inside. Written by it alone.
     steps: Line<AtomicU32>,
-    /// What the guest does. Written by the guest, and by a program that waits for it.
+    /// What the guest does. Written by the guest, and by a program that waits for it or leaves a note.
     guest: Line<AtomicU32>,
+    /// The time at which the program left the last note, and how often it was away for long after one.
+    noted: AtomicU64,
+    absences: AtomicU32,
 }
 
 /// Keeps what the program writes with each call apart from what it only looks at.
@@ -43,6 +51,11 @@ pub trait Threads {
 
     /// Lets others have the core.
     fn pass_core(&self);
+
+    /// Nanoseconds since some moment; 0 where there is no clock.
+    fn now(&self) -> u64 {
+        0
+    }
 }
 
 /// The guest is outside.
@@ -51,6 +64,13 @@ const AWAY: u32 = 0;
 const HERE: u32 = 1;
 /// The same, and the program sleeps until it has left.
 const AWAITED: u32 = 2;
+/// The guest sleeps at the door, and has left nothing half done: the program may put it out.
+const RESTING: u32 = 3;
+/// There is no guest; the program has left itself a note.
+const NOTED: u32 = 4;
+
+/// A program that comes back after so many nanoseconds was away for long.
+const ABSENCE: u64 = 20_000;
 
 /// How often the program looks whether the guest has left before it sleeps.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
@@ -64,6 +84,12 @@ pub struct Visit<'a> {
 
 /// The guest is inside as long as this is there.
 pub struct Guest<'a, T: Threads> {
+    door: &'a Door,
+    threads: &'a T,
+}
+
+/// The guest rests at the door as long as this is there, unless the program puts it out.
+pub struct Resting<'a, T: Threads> {
     door: &'a Door,
     threads: &'a T,
 }
@@ -95,6 +121,13 @@ impl Door {
         for look in 0_u32.. {
             match self.guest.0.load(Ordering::Acquire) {
                 AWAY => return,
+                state @ (RESTING | NOTED) => {
+                    let (taken, seen) = (Ordering::Acquire, Ordering::Relaxed);
+                    let emptied = self.guest.0.compare_exchange(state, AWAY, taken, seen).is_ok();
+                    if emptied && state == NOTED {
+                        self.read_note(threads);
+                    }
+                }
                 HERE if look < LOOKS => std::hint::spin_loop(),
                 HERE => {
                     let order = Ordering::Relaxed;
@@ -103,6 +136,25 @@ impl Door {
                 _ => threads.sleep(&self.guest.0, AWAITED),
             }
         }
+    }
+
+    /// The program, which is inside and has no guest, wants to know when it comes back.
+    pub fn leave_note(&self, threads: &impl Threads) {
+        self.noted.store(threads.now(), Ordering::Relaxed);
+        let order = Ordering::Relaxed;
+        // If there is a guest just now, that sees for itself that the program stays away.
+        let _ = self.guest.0.compare_exchange(AWAY, NOTED, order, order);
+    }
+
+    fn read_note(&self, threads: &impl Threads) {
+        if threads.now().saturating_sub(self.noted.load(Ordering::Relaxed)) > ABSENCE {
+            self.absences.store(self.absences().wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// How often the program was away for more than 20 µs after it left a note.
+    pub fn absences(&self) -> u32 {
+        self.absences.load(Ordering::Relaxed)
     }
 
     /// How many steps over the threshold the program has made: odd while it is inside.
@@ -115,7 +167,7 @@ impl Door {
         if !self.steps().is_multiple_of(2) {
             return None;
         }
-        self.guest.0.store(HERE, Ordering::Relaxed);
+        self.guest.0.swap(HERE, Ordering::Relaxed);
         threads.pass_barrier();
         let guest = Guest { door: self, threads };
         // Either the program saw the guest, and waits, or it is seen here.
@@ -143,10 +195,38 @@ impl Drop for Visit<'_> {
     }
 }
 
-impl<T: Threads> Guest<'_, T> {
+impl<'a, T: Threads> Guest<'a, T> {
     /// Whether the program waits outside for the guest to leave.
     pub fn is_awaited(&self) -> bool {
         !self.door.steps().is_multiple_of(2)
+    }
+
+    /// Rests at the door; none if the program waits outside.
+    pub fn rest(self) -> Option<Resting<'a, T>> {
+        let Guest { door, threads } = self;
+        let (given, seen) = (Ordering::Release, Ordering::Relaxed);
+        door.guest.0.compare_exchange(HERE, RESTING, given, seen).ok()?;
+        std::mem::forget(self);
+        Some(Resting { door, threads })
+    }
+}
+
+impl<'a, T: Threads> Resting<'a, T> {
+    /// Goes on, unless the program has been inside meanwhile.
+    pub fn resume(self) -> Option<Guest<'a, T>> {
+        let Resting { door, threads } = self;
+        std::mem::forget(self);
+        let (taken, seen) = (Ordering::Acquire, Ordering::Relaxed);
+        door.guest.0.compare_exchange(RESTING, HERE, taken, seen).ok()?;
+        // Since the barrier of its entry the program has found the guest there each time.
+        Some(Guest { door, threads })
+    }
+}
+
+impl<T: Threads> Drop for Resting<'_, T> {
+    fn drop(&mut self) {
+        let (given, seen) = (Ordering::Release, Ordering::Relaxed);
+        let _ = self.door.guest.0.compare_exchange(RESTING, AWAY, given, seen);
     }
 }
 
@@ -173,6 +253,8 @@ mod tests {
     /// As the system would, but that the program pays for its barrier itself (see `enter`).
     struct Here;
 
+    static TIME: AtomicU64 = AtomicU64::new(0);
+
     impl Threads for Here {
         fn pass_barrier(&self) {
             fence(Ordering::SeqCst);
@@ -187,6 +269,10 @@ mod tests {
         fn wake_one(&self, _: &AtomicU32) {}
 
         fn pass_core(&self) {}
+
+        fn now(&self) -> u64 {
+            TIME.load(Ordering::Relaxed)
+        }
     }
 
     #[test]
@@ -215,6 +301,34 @@ mod tests {
             left.store(true, Ordering::Release);
             drop(guest);
         });
+    }
+
+    #[test]
+    fn a_guest_that_rests_is_put_out_by_the_program() {
+        let door = Door::default();
+        let rest =
+            || door.try_enter_as_guest(&Here).and_then(Guest::rest).expect("nobody is inside");
+        assert!(rest().resume().is_some());
+        let resting = rest();
+        drop(door.enter(&Here));
+        assert!(resting.resume().is_none());
+        drop(rest());
+        assert_eq!(door.guest.0.load(Ordering::Relaxed), AWAY);
+    }
+
+    #[test]
+    fn the_program_sees_how_long_it_was_away() {
+        let door = Door::default();
+        for (time, absences) in [(ABSENCE, 0), (ABSENCE + 1, 1)] {
+            TIME.store(0, Ordering::Relaxed);
+            let visit = door.enter(&Here);
+            door.leave_note(&Here);
+            drop(visit);
+            TIME.store(time, Ordering::Relaxed);
+            drop(door.enter(&Here));
+            drop(door.enter(&Here));
+            assert_eq!(door.absences(), absences);
+        }
     }
 }
 
@@ -249,22 +363,56 @@ mod models {
         inside: UnsafeCell<u32>,
     }
 
+    impl House {
+        fn new() -> Self {
+            let (steps, guest) = (Line(AtomicU32::new(0)), Line(AtomicU32::new(AWAY)));
+            let (noted, absences) = (AtomicU64::new(0), AtomicU32::new(0));
+            Self { door: Door { steps, guest, noted, absences }, inside: UnsafeCell::new(0) }
+        }
+
+        /// By whoever is inside.
+        fn change(&self) {
+            // SAFETY: the checker finds whoever is inside at the same time.
+            self.inside.with_mut(|inside| unsafe { *inside += 1 });
+        }
+    }
+
     #[test]
     fn nobody_meets_a_guest() {
         loom::model(|| {
-            let door = Door { steps: Line(AtomicU32::new(0)), guest: Line(AtomicU32::new(0)) };
-            let house = Arc::new(House { door, inside: UnsafeCell::new(0) });
+            let house = Arc::new(House::new());
             let other = Arc::clone(&house);
             let helper = thread::spawn(move || {
                 if let Some(_guest) = other.door.try_enter_as_guest(&Model) {
-                    // SAFETY: the checker finds whoever is inside at the same time.
-                    other.inside.with_mut(|inside| unsafe { *inside += 1 });
+                    other.change();
                 }
             });
             for _ in 0..2 {
                 let _visit = house.door.enter(&Model);
-                // SAFETY: as above.
-                house.inside.with_mut(|inside| unsafe { *inside += 1 });
+                house.change();
+            }
+            helper.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn nobody_meets_a_guest_that_rested() {
+        loom::model(|| {
+            let house = Arc::new(House::new());
+            let other = Arc::clone(&house);
+            let helper = thread::spawn(move || {
+                let Some(guest) = other.door.try_enter_as_guest(&Model) else { return };
+                other.change();
+                if let Some(_guest) = guest.rest().and_then(Resting::resume) {
+                    other.change();
+                }
+            });
+            for note in [true, false] {
+                let _visit = house.door.enter(&Model);
+                house.change();
+                if note {
+                    house.door.leave_note(&Model);
+                }
             }
             helper.join().unwrap();
         });

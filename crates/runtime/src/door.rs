@@ -1,14 +1,18 @@
 //! What the door and the lock of the library need of the system.
 
+use std::sync::LazyLock;
 use std::sync::atomic::AtomicU32;
+use std::time::Instant;
 
 use queues::door::Threads;
-pub use queues::door::{Door, Guest, Visit};
+pub use queues::door::{Door, Guest, Resting, Visit};
 use sys::{cores, futex, membarrier};
 
 /// The operating system, for the threads of this process.
 #[derive(Debug)]
 pub struct System;
+
+static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl System {
     /// Prepares for guests; whether the system lets them in. To be called before the first comes.
@@ -39,5 +43,9 @@ impl Threads for System {
 
     fn pass_core(&self) {
         cores::yield_now();
+    }
+
+    fn now(&self) -> u64 {
+        ORIGIN.elapsed().as_nanos() as u64
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use driver::Doorbell;
-use runtime::door::{self, Guest};
+use runtime::door::{self, Guest, Resting};
 use sys::cores::Cores;
 
 use super::Process;
@@ -17,7 +17,22 @@ pub struct Help<'a> {
 /// How the helper came in.
 enum Entry<'a> {
     Door(Guest<'a, door::System>),
-    Lock,
+    Lock { _held: Locked<'a> },
+}
+
+/// The helper has the lock as long as this is there.
+struct Locked<'a>(&'a Process);
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.0.lock.give_back();
+    }
+}
+
+/// The helper as it sleeps, ready to go on where the program has not been inside meanwhile.
+pub struct Rested<'a> {
+    process: &'a Process,
+    resting: Resting<'a, door::System>,
 }
 
 /// What the helper does next.
@@ -53,7 +68,9 @@ impl Process {
 
     /// The same where calls take the lock.
     pub fn help_with_lock(&self) -> Option<Help<'_>> {
-        self.lock.try_lock().then(|| Help { process: self, entry: Entry::Lock })
+        self.lock
+            .try_lock()
+            .then(|| Help { process: self, entry: Entry::Lock { _held: Locked(self) } })
     }
 
     /// The cores of the helper, where those of the process leave a choice: near the rail that it uses
@@ -61,6 +78,16 @@ impl Process {
     pub fn cores_of_helper(&self) -> Option<Cores> {
         let near = self.look(|runtime| runtime.station()?.threads.clone())??;
         Cores::of(&near.iter().collect::<Vec<_>>()).ok()
+    }
+
+    /// The program leaves itself a note at the door, to see whether it is away for long.
+    pub fn note_leaving(&self) {
+        self.door.leave_note(&door::System);
+    }
+
+    /// How often it was.
+    pub fn absences(&self) -> u32 {
+        self.door.absences()
     }
 
     /// From now on `call` calls the helper, or there is none.
@@ -106,7 +133,16 @@ impl Process {
     }
 }
 
-impl Help<'_> {
+impl<'a> Help<'a> {
+    /// Sleeps at the door; none if the program waits, or where calls take the lock.
+    pub fn rest(self) -> Option<Rested<'a>> {
+        let Self { process, entry } = self;
+        match entry {
+            Entry::Door(guest) => guest.rest().map(|resting| Rested { process, resting }),
+            Entry::Lock { .. } => None,
+        }
+    }
+
     /// Makes progress as long as there is something to do and the program does not come; `rang`: the
     /// bell did.
     pub fn progress(&self, rang: bool) -> Rest {
@@ -139,15 +175,15 @@ impl Help<'_> {
     fn is_awaited(&self) -> bool {
         match &self.entry {
             Entry::Door(guest) => guest.is_awaited(),
-            Entry::Lock => self.process.lock.is_wanted(),
+            Entry::Lock { .. } => self.process.lock.is_wanted(),
         }
     }
 }
 
-impl Drop for Help<'_> {
-    fn drop(&mut self) {
-        if matches!(self.entry, Entry::Lock) {
-            self.process.lock.give_back();
-        }
+impl<'a> Rested<'a> {
+    /// Goes in again, unless the program has been inside.
+    pub fn resume(self) -> Option<Help<'a>> {
+        let Self { process, resting } = self;
+        resting.resume().map(|guest| Help { process, entry: Entry::Door(guest) })
     }
 }
