@@ -1,6 +1,7 @@
 //! `combray info`.
 
 pub mod choices;
+mod machine;
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -22,6 +22,23 @@ fn leader(members: &[u32], root: Option<u32>, distance: impl Fn(u32) -> u32) -> 
     root.or(nearest).unwrap_or_default()
 }
 
+/// The leaders of the parts of each level, from the widest on, in operations that have no root. Who
+/// leads a part leads the part of the next level that it is in, too.
+pub fn leaders(situation: &Situation) -> Vec<Vec<u32>> {
+    let machines = Some(&situation.layout).filter(|layout| layout.nodes() > 1);
+    let layouts = machines.into_iter().chain(situation.levels.iter().map(|level| &level.layout));
+    let mut above: Vec<u32> = Vec::new();
+    let mut of_level = |layout: &Layout| {
+        let of_part = |ranks: &Vec<u32>| {
+            let root = above.iter().copied().find(|rank| ranks.binary_search(rank).is_ok());
+            leader(ranks, root, |_| 0)
+        };
+        above = layout.parts().iter().map(of_part).collect();
+        above.clone()
+    };
+    layouts.map(&mut of_level).collect()
+}
+
 /// One process's view of the parts of the widest level.
 struct View {
     rank: u32,

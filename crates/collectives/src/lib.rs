@@ -49,6 +49,7 @@ pub use costs::Costs;
 pub use estimate::Cost;
 pub use fold::Operands;
 pub use gather::{gather, gatherv};
+pub use hierarchy::leaders;
 pub use member::{Input, Member};
 pub use neighborhood::{neighbor_allgather, neighbor_alltoall};
 pub use reduce::reduce;

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use ::topology::Parts;
 use base::{ContextId, Error, ErrorClass, GateId, RailId, Result};
 use collectives::{Layout, Situation};
 use driver::Doorbell;
@@ -23,7 +24,7 @@ use runtime::door::{self, Door, Visit};
 use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
 use runtime::nearness::RailPlace;
-use runtime::{Aim, Guidance, Runtime};
+use runtime::{Aim, Guidance, Runtime, parts};
 
 use crate::buffered::BufferPlace;
 use crate::communicator::{Communicator, Contexts};
@@ -82,6 +83,8 @@ struct Started {
     doorbell: Option<Arc<dyn Doorbell>>,
     /// By rank in the job: the lowest rank of those on the same machine.
     nodes: Vec<u32>,
+    /// By rank in the job: in which parts of its machine it is; empty where that does not matter.
+    parts: Vec<Parts>,
     job: Arc<Mutex<Job>>,
     rank: u32,
     size: u32,
@@ -303,13 +306,13 @@ impl Process {
             false => Layout::on_nodes(&self.nodes_of(group)),
         };
         let Guidance { costs, preferences, .. } = started.guidance;
-        Situation {
-            layout,
-            cores: started.cores,
-            crowded,
-            costs,
-            preferences,
-            ..Situation::default()
+        let cores = started.cores;
+        let all = Situation { layout, cores, crowded, costs, preferences, ..Situation::default() };
+        let parts: Option<Vec<Parts>> =
+            group.gates().map(|gate| started.parts.get(gate.0 as usize).copied()).collect();
+        match parts {
+            Some(parts) => all.in_parts(&parts::by_width(&parts)),
+            None => all,
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use driver_tcp::Selection;
 use engine::strategy;
+use topology::Parts;
 
 use crate::gathering::Aim;
 use crate::instruments::Audience;
@@ -164,6 +165,17 @@ pub(crate) fn cores_together() -> Option<usize> {
     env::var(CORES).ok()?.parse().ok()
 }
 
+/// In which parts of this machine its processes run, in the order of their ranks, if the launcher that
+/// bound them told.
+pub(crate) fn parts_here() -> Option<Vec<Parts>> {
+    topology::parts_from_text(&env::var("COMBRAY_PARTS").ok()?).ok()
+}
+
+/// The place of this process among those of the job on this machine, if the launcher told.
+pub(crate) fn local_rank() -> Option<usize> {
+    env::var("COMBRAY_LOCAL_RANK").ok()?.parse().ok()
+}
+
 /// How many processes of the job are on this machine, if the launcher told.
 pub(crate) fn processes_here() -> Option<u32> {
     env::var("COMBRAY_LOCAL_SIZE").ok()?.parse().ok()
@@ -177,6 +189,7 @@ const OTHERS: &[&str] = &[
     "COMBRAY_LOCAL_SIZE",
     "COMBRAY_JOB",
     "COMBRAY_CORES",
+    "COMBRAY_PARTS",
     "COMBRAY_TOPOLOGY",
     "COMBRAY_LAUNCH_AGENT",
     "COMBRAY_PMIX_LIBRARY",

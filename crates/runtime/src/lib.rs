@@ -16,6 +16,7 @@ pub mod instruments;
 pub mod lock;
 pub mod machine;
 pub mod nearness;
+pub mod parts;
 mod rails;
 mod receiver;
 mod recording;

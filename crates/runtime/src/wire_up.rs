@@ -14,11 +14,13 @@ use driver_tcp::{Secret, Tcp};
 use engine::Engine;
 use launch::Job;
 use sys::cores;
+use topology::Parts;
 
 use crate::configuration::{self, Configuration};
 use crate::guidance::Guidance;
 use crate::instruments::Instruments;
 use crate::nearness::{self, Nearness};
+use crate::parts;
 use crate::rails::Rails;
 use crate::runtime::{Runtime, cannot_reach, strategy};
 use crate::samples;
@@ -40,6 +42,9 @@ pub struct Started {
     pub crowded_somewhere: bool,
     /// By rank: the lowest rank of those on the same machine.
     pub nodes: Vec<u32>,
+    /// By rank: in which parts of its machine a process runs. Empty: all of a machine in the same, or it
+    /// is not known.
+    pub parts: Vec<Parts>,
     /// What to sleep on until something arrives.
     pub doorbell: Option<Arc<dyn Doorbell>>,
     /// How many cores the processes of one machine may use, where they are fewest; the same for all
@@ -142,6 +147,7 @@ pub fn start(
         crowded: neighbours.crowded,
         crowded_somewhere: neighbours.crowded_somewhere,
         nodes: neighbours.nodes,
+        parts: neighbours.parts,
         cores: neighbours.cores,
         guidance: neighbours.guidance,
         complaints: complaint.into_iter().chain(wrong_wishes).collect(),
@@ -214,11 +220,15 @@ const PLACE_KEY: &str = "combray-place";
 /// collective algorithms follows.
 const SECRET_KEY: &str = "combray-secret";
 const GUIDANCE_KEY: &str = "combray-guidance";
+/// Under this one it publishes in large jobs in which parts of its machine all processes there run.
+const PARTS_KEY: &str = "combray-parts";
 
 /// What a process learns of where the others run.
 struct Neighbours {
     /// By rank: the lowest rank on the same machine.
     nodes: Vec<u32>,
+    /// By rank, as in [`Started`].
+    parts: Vec<Parts>,
     /// Whether all processes are on this machine.
     all_near: bool,
     /// Whether those of this machine have fewer cores than they are.
@@ -246,6 +256,7 @@ fn publish(
     let Some(tcp) = tcp else {
         return Ok(Neighbours {
             nodes: vec![0; size as usize],
+            parts: Vec::new(),
             all_near: true,
             crowded: false,
             company: 0.0,
@@ -254,18 +265,23 @@ fn publish(
             guidance,
         });
     };
-    // A limit on time is told where there are more cores.
-    let mut cores = format!("{}:{}", core_mask(&allowed), cores::usable().min(allowed.len()));
-    if let Some(together) = configuration::cores_together() {
-        cores += &format!(":{together}");
-    }
-    let own = format!("{cores} {}", driver_shm::host()).replace(' ', "@");
+    let own = PlaceOf {
+        mask: core_mask(&allowed),
+        // A limit on time is told where there are more cores.
+        usable: cores::usable().min(allowed.len()),
+        together: configuration::cores_together(),
+        parts: parts::own(&allowed),
+    };
+    let own = format!("{own} {}", driver_shm::host()).replace(' ', "@");
     job.put(CARD_KEY, &shm.card().to_string())?;
     job.put(NETWORK_KEY, &tcp.card().to_string())?;
     job.put(PLACE_KEY, &own)?;
     if job.rank() == 0 {
         job.put(SECRET_KEY, &new_secret()?)?;
         job.put(GUIDANCE_KEY, &guidance.to_text())?;
+    }
+    if job.rank() == 0 && size > CARDS_READ_MAX {
+        job.put(PARTS_KEY, &format!(":{}", parts::pattern()))?;
     }
     // A session that begins after the end of the world may have to connect peers.
     for (key, ranks) in [(CARD_KEY, 0..size), (NETWORK_KEY, 0..size), (SECRET_KEY, 0..1)] {
@@ -280,9 +296,12 @@ fn publish(
         && let Some(mapping) = job.process_mapping()?
     {
         // All read of the same process, in order to come to the same end.
-        let first = cores_of(&job.get(0, PLACE_KEY)?);
+        let first = place_of(&job.get(0, PLACE_KEY)?);
         let cores = first.together.unwrap_or(first.usable);
-        return Ok(neighbours_by_mapping(&mapping, job.rank(), cores, guidance));
+        let neighbours = neighbours_by_mapping(&mapping, job.rank(), cores, guidance);
+        let pattern = job.get(0, PARTS_KEY)?;
+        let parts = parts::by_pattern(pattern.trim_start_matches(':'), &neighbours.nodes);
+        return Ok(Neighbours { parts, ..neighbours });
     }
     let mut places = Vec::new();
     for other in 0..size {
@@ -295,15 +314,16 @@ fn publish(
 fn neighbours(places: &[String], rank: u32, guidance: Guidance) -> Neighbours {
     let hosts = places.iter().map(|place| place.split_once('@').map(|(_, host)| host));
     let nodes = first_alike(hosts);
+    let places: Vec<PlaceOf> = places.iter().map(|place| place_of(place)).collect();
     let members_and_cores = |node: u32| {
-        let near = nodes.iter().zip(places).filter(|(other, _)| **other == node);
-        let cores: Vec<CoresOf> = near.map(|(_, place)| cores_of(place)).collect();
+        let near = nodes.iter().zip(&places).filter(|(other, _)| **other == node);
+        let cores: Vec<&PlaceOf> = near.map(|(_, place)| place).collect();
         // The launcher that bound them knows.
         if let Some(together) = cores.iter().filter_map(|cores| cores.together).max() {
             return (cores.len(), together);
         }
         let all = cores.iter().fold(0, |all, cores| all | cores.mask).count_ones() as usize;
-        let is_limited = |cores: &&CoresOf| cores.usable < cores.mask.count_ones() as usize;
+        let is_limited = |cores: &&&PlaceOf| cores.usable < cores.mask.count_ones() as usize;
         let limit = cores.iter().filter(is_limited).map(|cores| cores.usable).min();
         (cores.len(), limit.unwrap_or(all))
     };
@@ -322,6 +342,7 @@ fn neighbours(places: &[String], rank: u32, guidance: Guidance) -> Neighbours {
         crowded_somewhere: distinct.iter().any(|node| is_crowded(*node)),
         cores: distinct.iter().map(|node| members_and_cores(*node).1).min().unwrap_or(1) as u32,
         guidance,
+        parts: parts::that_matter(places.iter().map_while(|place| place.parts).collect(), &nodes),
         nodes,
     }
 }
@@ -345,6 +366,7 @@ fn neighbours_by_mapping(
         crowded_somewhere: members.iter().any(|&members| members > cores),
         cores: cores as u32,
         guidance,
+        parts: Vec::new(),
         nodes,
     }
 }
@@ -360,29 +382,40 @@ fn first_alike<T: Eq + Hash>(all: impl Iterator<Item = T>) -> Vec<u32> {
     (0..).zip(all).map(|(place, one)| *first.entry(one).or_insert(place)).collect()
 }
 
-/// What a process tells of its cores.
-struct CoresOf {
-    /// Those on which it may run.
+/// What a process tells of where it runs.
+struct PlaceOf {
+    /// The cores on which it may run.
     mask: u128,
     /// How many it can use at once.
     usable: usize,
     /// How many all processes of its machine can, if the launcher told.
     together: Option<usize>,
+    /// In which parts of its machine it is, if it knows.
+    parts: Option<Parts>,
 }
 
-fn cores_of(place: &str) -> CoresOf {
+impl fmt::Display for PlaceOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mask, usable, together, parts } = self;
+        let together = together.map(|cores| cores.to_string()).unwrap_or_default();
+        let parts = parts.map(|parts| parts.to_string()).unwrap_or_default();
+        write!(f, "{mask:x}:{usable}:{together}:{parts}")
+    }
+}
+
+fn place_of(place: &str) -> PlaceOf {
     let mut fields = place.split('@').next().unwrap_or_default().split(':');
     let mask = fields.next().and_then(|mask| u128::from_str_radix(mask, 16).ok());
     let mask = mask.unwrap_or(u128::MAX);
     let mut number = || fields.next().and_then(|number| number.parse().ok());
     let usable = number().unwrap_or(mask.count_ones() as usize);
-    CoresOf { mask, usable, together: number() }
+    let together = number();
+    PlaceOf { mask, usable, together, parts: fields.next().and_then(|parts| parts.parse().ok()) }
 }
 
 /// Cores as a set of bits; those past 127 stand in the last.
-fn core_mask(allowed: &[usize]) -> String {
-    let mask = allowed.iter().fold(0_u128, |mask, &core| mask | 1 << core.min(127));
-    format!("{mask:x}")
+fn core_mask(allowed: &[usize]) -> u128 {
+    allowed.iter().fold(0_u128, |mask, &core| mask | 1 << core.min(127))
 }
 
 /// How often the launcher is asked for news that must come soon.

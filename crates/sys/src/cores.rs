@@ -13,6 +13,13 @@ pub fn usable() -> usize {
     }
 }
 
+/// How many cores the machine has, whether this process may use them or not.
+pub fn configured() -> usize {
+    // SAFETY: takes a number and gives one.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    usize::try_from(count).unwrap_or(1)
+}
+
 /// The numbers of the cores that this process's affinity mask allows, in order.
 pub fn allowed() -> Vec<usize> {
     let mut set = [0_u64; 128];

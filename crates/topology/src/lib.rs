@@ -20,7 +20,7 @@ pub use error::Error;
 pub use hwloc::{Hwloc, LIBRARY, Scope};
 pub use locality::{Locality, NEAR};
 pub use object::{DeviceKind, Kind, Object, ObjectId};
-pub use parts::{NoParts, Parts};
+pub use parts::{NoParts, Parts, parts_from_text, parts_to_text};
 pub use tree::{Distances, Topology};
 
 impl Topology {

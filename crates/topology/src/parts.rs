@@ -43,6 +43,36 @@ impl Topology {
     }
 }
 
+/// The parts of several processes in order as one text: `0.0.0*4,0.1.1*4`.
+pub fn parts_to_text(parts: &[Parts]) -> String {
+    let alike = parts.chunk_by(|one, next| one == next);
+    let words = alike.map(|run| match run.len() {
+        1 => run[0].to_string(),
+        count => format!("{}*{count}", run[0]),
+    });
+    words.collect::<Vec<_>>().join(",")
+}
+
+/// What [`parts_to_text`] has written.
+///
+/// # Errors
+/// It was something else, or tells of more processes than any machine has.
+pub fn parts_from_text(text: &str) -> Result<Vec<Parts>, NoParts> {
+    let mut all = Vec::new();
+    for word in text.split(',') {
+        let (parts, count) = word.split_once('*').unwrap_or((word, "1"));
+        let count: usize = count.parse().map_err(|_| NoParts)?;
+        if count > PROCESSES_MAX - all.len() {
+            return Err(NoParts);
+        }
+        all.extend(std::iter::repeat_n(parts.parse::<Parts>()?, count));
+    }
+    Ok(all)
+}
+
+/// No machine has more processes of a job.
+const PROCESSES_MAX: usize = 1 << 16;
+
 /// No machine has caches of a higher level.
 const CACHE_LEVEL_MAX: u8 = 5;
 
@@ -77,6 +107,12 @@ mod tests {
         assert_eq!(parts.to_string().parse(), Ok(parts));
         for nonsense in ["", "1.2", "1.2.3.4", "1.2.x", "1.2.-3"] {
             assert_eq!(nonsense.parse::<Parts>(), Err(NoParts), "{nonsense}");
+        }
+        let all = [parts, Parts::default(), Parts::default(), parts];
+        assert_eq!(parts_to_text(&all), "1.2.30,0.0.0*2,1.2.30");
+        assert_eq!(parts_from_text(&parts_to_text(&all)), Ok(all.to_vec()));
+        for nonsense in ["", "1.2.3*", "1.2.3*x", "1.2.3,", "1.2.3*99999999", "1.2.3*-1"] {
+            assert_eq!(parts_from_text(nonsense), Err(NoParts), "{nonsense}");
         }
     }
 }

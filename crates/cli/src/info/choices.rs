@@ -5,11 +5,14 @@ use std::fmt::Write;
 
 use clap::Args;
 use collectives::board::{self, Room, Rooms};
-use collectives::{Costs, Layout, Member, Operation, Situation};
+use collectives::{Costs, Member, Operation, Situation};
 use driver_shm::Slots;
 use runtime::Guidance;
 use runtime::samples::{self, Samples};
 use sys::cores;
+use topology::{Scope, Topology};
+
+use super::machine;
 
 /// Of which communicator a person wants to know.
 #[derive(Args)]
@@ -21,7 +24,12 @@ pub struct Communicator {
     /// On how many machines they run, the same number of neighbouring ranks on each
     #[arg(long, requires = "collectives", value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     nodes: u32,
-    /// How many cores they may use on each machine; without it, as many as here
+    /// What the machines are like, as for combray topo: a file in hwloc's XML format, or a line such as
+    /// "package:2 numa:2 core:4 pu:2"; without it, they are like this one
+    #[arg(long, requires = "collectives", value_name = "MACHINE")]
+    input: Option<String>,
+    /// How many cores they may use on each machine; without it, as many as it has. With it and without
+    /// --input nothing is known of the insides of machines
     #[arg(long, requires = "collectives", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     cores: Option<u32>,
     /// Sizes to tell of, such as 8,64K,1M: of what one process contributes or gets; without it,
@@ -39,9 +47,17 @@ const LARGEST_BIT: u32 = 26;
 /// What a person may want to know of the choice between algorithms.
 ///
 /// # Errors
-/// There are fewer processes than machines.
+/// There are fewer processes than machines, or the machine that is described is not understood.
 pub fn explain(communicator: &Communicator) -> Result<String, String> {
-    let cores = communicator.cores.unwrap_or(cores::usable() as u32);
+    let topology = match &communicator.input {
+        Some(described) => Some(Topology::described(described).map_err(|error| error.to_string())?),
+        None if communicator.cores.is_some() => None,
+        // Without hwloc processes are not bound, and know of no levels.
+        None => Topology::this_machine(Scope::Cores).ok(),
+    };
+    let described = topology.as_ref().filter(|_| communicator.input.is_some());
+    let cores = described.map_or_else(cores::usable, |machine| machine.threads().len()) as u32;
+    let cores = communicator.cores.unwrap_or(cores);
     let size = communicator.processes.unwrap_or(cores.max(4).max(communicator.nodes));
     let nodes = communicator.nodes;
     if nodes > size {
@@ -53,11 +69,9 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
     let kept = samples::folder().map_or(Ok(None), |folder| Samples::read(&folder, &host))?;
     let measured = kept.and_then(|samples| samples.costs);
     let (Guidance { costs, preferences, .. }, complaints) = Guidance::of_environment(measured);
-    let node_of = |rank: u32| (u64::from(rank) * u64::from(nodes) / u64::from(size)) as u32;
-    let layout = Layout::on_nodes(&(0..size).map(node_of).collect::<Vec<_>>());
     let crowded = size.div_ceil(nodes) > cores;
-    let situation =
-        Situation { layout, cores, crowded, costs, preferences, ..Situation::default() };
+    let all = Situation { cores, crowded, costs, preferences, ..Situation::default() };
+    let situation = machine::situation(topology.as_ref(), size, nodes, all)?;
     let mut text = complaints.iter().fold(String::new(), |text, one| text + one + "\n");
     _ = writeln!(
         text,
@@ -65,6 +79,7 @@ pub fn explain(communicator: &Communicator) -> Result<String, String> {
         if crowded { ", which is fewer than processes" } else { "" }
     );
     text += &told_costs(&costs, measured.is_some());
+    text += &machine::told_levels(&situation);
     _ = writeln!(text, "\n{:15}{:>9}  {:32}otherwise", "operation", "from", "algorithm");
     for operation in Operation::ALL {
         text += &lines(operation, &situation, size, &communicator.sizes);

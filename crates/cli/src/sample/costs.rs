@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use collectives::Costs;
 use engine::model::RailFigures;
 use sys::cores;
+use topology::{Kind, ObjectId, Parts, Scope, Topology};
 
 use super::figures::{Results, nanoseconds};
 
@@ -45,11 +46,13 @@ pub fn near(rail: &RailFigures, results: &Results, on_one_core: &Results) -> Res
         let what = "two processes heard of each other later than two that share a core";
         return Err(format!("{what}: other programs keep the cores busy"));
     }
-    let assumed = Costs::default();
+    let assumed = with_lines(Costs::default());
+    let cores = cores::allowed();
+    let pair = (cores.first().copied(), cores.get(1).copied());
     Ok(Costs {
         packet_ns: rail.packet_ns,
         latency_ns: rail.latency_ns,
-        flag_ns: flag_ns().unwrap_or(assumed.flag_ns),
+        flag_ns: flag_ns(pair).unwrap_or(assumed.flag_ns),
         turn_ns: nanoseconds(shared_us).saturating_sub(2 * rail.packet_ns).max(1),
         copy_ps: copy_ps(),
         fetch_ns: fetch_ns.max(1),
@@ -97,10 +100,43 @@ fn least(mut once: impl FnMut()) -> u64 {
     picoseconds(least.as_nanos() as f64 / 1000.0, BLOCK as u64)
 }
 
-/// From one core to another and back, half of it; none where there is only one core.
-fn flag_ns() -> Option<u64> {
-    let allowed = cores::allowed();
-    let (here, there) = (*allowed.first()?, *allowed.get(1)?);
+/// The same costs with the times that cache lines take longer from one part of this machine to another,
+/// as far as it has such parts.
+fn with_lines(mut costs: Costs) -> Costs {
+    let Ok(topology) = Topology::this_machine(Scope::Cores) else { return costs };
+    let cores = topology.of_kind(Kind::Core);
+    let first_thread = |id: &ObjectId| topology[*id].threads.first();
+    let places: Vec<(usize, Parts)> = cores
+        .iter()
+        .filter_map(|id| {
+            Some((first_thread(id)?, topology.parts(topology.root(), &topology[*id].threads)))
+        })
+        .collect();
+    let Some(&(here, own)) = places.first() else { return costs };
+    let time_to = |differs: &dyn Fn(&Parts) -> bool| {
+        let there = places[1..].iter().find(|(_, parts)| differs(parts));
+        flag_ns((Some(here), there.map(|(core, _)| *core)))
+    };
+    let Some(beside) = time_to(&|parts| *parts == own) else { return costs };
+    let same_node =
+        |parts: &Parts| (parts.package, parts.numa_node) == (own.package, own.numa_node);
+    let farther: [(&mut u64, Option<u64>); 3] = [
+        (&mut costs.cache_line_ns, time_to(&|parts| *parts != own && same_node(parts))),
+        (
+            &mut costs.numa_line_ns,
+            time_to(&|parts| !same_node(parts) && parts.package == own.package),
+        ),
+        (&mut costs.package_line_ns, time_to(&|parts| parts.package != own.package)),
+    ];
+    for (line, measured) in farther {
+        *line = measured.map_or(*line, |time| time.saturating_sub(beside).max(1));
+    }
+    costs
+}
+
+/// From one core to another and back, half of it; none where there are not two.
+fn flag_ns((here, there): (Option<usize>, Option<usize>)) -> Option<u64> {
+    let (here, there) = (here?, there?);
     let (call, answer) = (AtomicU32::new(0), AtomicU32::new(0));
     let deadline = Instant::now() + FLAG_LIMIT;
     let await_word = |word: &AtomicU32, value: u32| {

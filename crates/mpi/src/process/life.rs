@@ -53,6 +53,7 @@ impl Process {
         let started = Started {
             doorbell,
             nodes,
+            parts: started.parts,
             runtime: RefCell::new(runtime),
             job,
             rank,

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 use sys::cores;
 use sys::mapping::create_memory_file;
-use topology::{CpuSet, Error, Hwloc, Kind, Scope, Topology};
+use topology::{CpuSet, Error, Hwloc, Kind, Parts, Scope, Topology, parts_to_text};
 
 use super::LaunchError;
 use crate::binding::{self, Bind, Needs, Policy, Seat};
@@ -75,7 +75,7 @@ impl Seating {
     }
 
     /// What a bound process learns: how many cores all processes of this machine have together, which
-    /// it cannot see itself; and its cores in OpenMP's form, so that its threads stay there, unless the
+    /// it cannot see itself; in which parts of the machine each of them runs; and its cores in OpenMP's form, so that its threads stay there, unless the
     /// person has chosen places. `own` are the variables that are set for it.
     pub(super) fn variables(
         &self,
@@ -86,6 +86,11 @@ impl Seating {
             return Vec::new();
         };
         let mut variables = vec![("COMBRAY_CORES", cores::usable().to_string())];
+        let whole = topology.threads();
+        let seats = self.seats.iter().map(|seat| seat.as_ref().unwrap_or(whole));
+        let parts: Vec<Parts> =
+            seats.map(|threads| topology.parts(topology.root(), threads)).collect();
+        variables.push(("COMBRAY_PARTS", parts_to_text(&parts)));
         if let Some(file) = &self.description {
             let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
             variables.push(("COMBRAY_TOPOLOGY", path));

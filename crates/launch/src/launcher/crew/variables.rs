@@ -9,6 +9,7 @@ const OF_LAUNCHERS: &[&str] = &[
     "COMBRAY_SIZE",
     "COMBRAY_LOCAL_",
     "COMBRAY_CORES",
+    "COMBRAY_PARTS",
     "COMBRAY_TOPOLOGY",
     "COMBRAY_JOB",
     "PMI_",

@@ -1,0 +1,67 @@
+//! The machines on which the processes of a communicator run, and what they are like inside.
+
+use std::fmt::Write;
+
+use collectives::{Costs, Layout, Situation, leaders};
+use launch::binding::{self, Policy};
+use runtime::parts::by_width;
+use topology::{Parts, Topology};
+
+/// So many processes on machines that are all alike, as `combray run` binds them if nothing is said.
+pub fn situation(
+    topology: Option<&Topology>,
+    size: u32,
+    nodes: u32,
+    all: Situation,
+) -> Result<Situation, String> {
+    let node_of = |rank: u32| (u64::from(rank) * u64::from(nodes) / u64::from(size)) as u32;
+    let node_by_rank: Vec<u32> = (0..size).map(node_of).collect();
+    let all = Situation { layout: Layout::on_nodes(&node_by_rank), ..all };
+    let Some(topology) = topology else { return Ok(all) };
+    let mut parts = Vec::new();
+    for ranks in node_by_rank.chunk_by(|one, next| one == next) {
+        parts.extend(parts_of(topology, ranks.len() as u32)?);
+    }
+    Ok(all.in_parts(&by_width(&parts)))
+}
+
+/// Where so many processes of one machine run.
+fn parts_of(topology: &Topology, processes: u32) -> Result<Vec<Parts>, String> {
+    let ranks: Vec<u32> = (0..processes).collect();
+    let seats = binding::plan(topology, topology.root(), &ranks, &Policy::default())?;
+    let whole = topology.threads();
+    let parts = |seat: &Option<_>| topology.parts(topology.root(), seat.as_ref().unwrap_or(whole));
+    Ok(seats.iter().map(parts).collect())
+}
+
+/// The levels of hierarchical forms inside machines, each with its leaders and what it costs to cross.
+pub fn told_levels(situation: &Situation) -> String {
+    let mut text = String::new();
+    let leaders = leaders(situation);
+    let skipped = leaders.len() - situation.levels.len();
+    for (level, leaders) in situation.levels.iter().zip(&leaders[skipped..]) {
+        let (count, name) = (level.layout.nodes(), level.width.name());
+        let shown: Vec<String> = leaders.iter().take(SHOWN_MAX).map(u32::to_string).collect();
+        let more = if leaders.len() > SHOWN_MAX { ", ..." } else { "" };
+        let (line_ns, part_ps) = crossing(&situation.costs, level.width);
+        _ = writeln!(
+            text,
+            "level: {count} {name}s, led by {}{more}; to another one a cache line takes {line_ns} ns longer, all \
+             of one together {part_ps} ps/B",
+            shown.join(", ")
+        );
+    }
+    text
+}
+
+/// No more leaders of a level are shown.
+const SHOWN_MAX: usize = 16;
+
+fn crossing(costs: &Costs, width: collectives::Width) -> (u64, u64) {
+    use collectives::Width::{Cache, NumaNode, Package};
+    match width {
+        Package => (costs.package_line_ns, costs.package_ps),
+        NumaNode => (costs.numa_line_ns, costs.numa_ps),
+        Cache => (costs.cache_line_ns, costs.cache_ps),
+    }
+}

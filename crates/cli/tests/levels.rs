@@ -1,0 +1,57 @@
+//! The levels of hierarchical collectives on the described machines of tests/machines, with their
+//! leaders, are those that were reviewed.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// How many processes run, and on how many machines of that kind.
+const CASES: [(u32, u32); 6] = [(2, 1), (4, 1), (7, 1), (16, 1), (64, 1), (32, 2)];
+
+/// What `combray info --collectives` says, or its error.
+fn explained(words: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
+    // What was measured here says nothing of described machines.
+    command.env("XDG_CACHE_HOME", "/nowhere");
+    let output =
+        command.args(["info", "--collectives", "--sizes", "8"]).args(words).output().unwrap();
+    if output.status.success() {
+        return Ok(String::from_utf8(output.stdout).unwrap());
+    }
+    Err(String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn levels_are_as_reviewed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "xml")) {
+        let mut found = String::new();
+        for (processes, nodes) in CASES {
+            let (processes, nodes) = (processes.to_string(), nodes.to_string());
+            writeln!(found, "{processes} processes on {nodes}").unwrap();
+            let machine = path.to_str().unwrap();
+            let words =
+                ["--input", machine, "--processes", processes.as_str(), "--nodes", nodes.as_str()];
+            let text = explained(&words).unwrap();
+            for line in text.lines().filter_map(|line| line.strip_prefix("level: ")) {
+                writeln!(found, "  {}", line.split(';').next().unwrap_or_default()).unwrap();
+            }
+        }
+        let reviewed = path.with_extension("levels");
+        if std::env::var_os("COMBRAY_UPDATE").is_some() {
+            fs::write(&reviewed, &found).unwrap();
+        }
+        let expected = fs::read_to_string(&reviewed).unwrap_or_default();
+        assert!(found == expected, "{}\nhas\n{expected}\nand it is\n{found}", reviewed.display());
+    }
+}
+
+#[test]
+fn a_machine_can_be_asked_about() {
+    let none = ["--cores", "64", "--processes", "64"];
+    assert!(!explained(&none).unwrap().contains("level: "), "nothing is known of its insides");
+    let wrong = explained(&["--input", "/nowhere/machine.xml"]).unwrap_err();
+    assert!(wrong.contains("/nowhere/machine.xml cannot be read"), "{wrong}");
+}

@@ -1,0 +1,76 @@
+//! In which parts of their machines the processes of the job run, as their messages depend on it.
+
+use collectives::Width;
+use sys::cores;
+use topology::{Parts, parts_from_text, parts_to_text};
+
+use crate::{configuration, machine};
+
+/// The parts of this process, if it does not run everywhere. The launcher told; or another one bound the
+/// process, which then looks itself. None: not known.
+pub(crate) fn own(allowed: &[usize]) -> Option<Parts> {
+    if let Some(place) = configuration::local_rank() {
+        return configuration::parts_here()?.get(place).copied();
+    }
+    let is_bound = allowed.len() < cores::configured();
+    let tree = is_bound.then(machine::tree).flatten()?;
+    Some(tree.parts(tree.root(), &allowed.iter().copied().collect()))
+}
+
+/// What process 0 tells in large jobs: the parts of all processes of its machine, as a text.
+pub(crate) fn pattern() -> String {
+    let text = configuration::parts_here().map(|parts| parts_to_text(&parts)).unwrap_or_default();
+    if text.len() > PATTERN_MAX { String::new() } else { text }
+}
+
+/// Longer texts not all launchers take, in bytes.
+const PATTERN_MAX: usize = 900;
+
+/// The parts of all processes by rank, where all machines are taken to be as the pattern tells, and
+/// `nodes` tells the lowest rank on the same machine. Empty: not known.
+pub(crate) fn by_pattern(pattern: &str, nodes: &[u32]) -> Vec<Parts> {
+    let Ok(pattern) = parts_from_text(pattern) else { return Vec::new() };
+    let mut count = vec![0; nodes.len()];
+    let mut of_rank = |node: &u32| {
+        let place = count[*node as usize];
+        count[*node as usize] += 1;
+        pattern.get(place).copied()
+    };
+    let all: Option<Vec<Parts>> = nodes.iter().map(&mut of_rank).collect();
+    that_matter(all.unwrap_or_default(), nodes)
+}
+
+/// The parts of all processes if all have told, and some of one machine are in different ones; else
+/// nothing.
+pub(crate) fn that_matter(all: Vec<Parts>, nodes: &[u32]) -> Vec<Parts> {
+    let differs = |(parts, node): (&Parts, &u32)| *parts != all[*node as usize];
+    if all.len() == nodes.len() && all.iter().zip(nodes).any(differs) { all } else { Vec::new() }
+}
+
+/// For each kind of parts, from the widest on, in which one each process is.
+pub fn by_width(all: &[Parts]) -> [(Width, Vec<u32>); 3] {
+    Width::ALL.map(|width| {
+        let number = |parts: &Parts| match width {
+            Width::Package => parts.package,
+            Width::NumaNode => parts.numa_node,
+            Width::Cache => parts.cache,
+        };
+        (width, all.iter().map(number).collect())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_are_alike_in_large_jobs() {
+        let nodes = [0, 1, 0, 1, 0];
+        let parts = by_pattern("0.0.0,0.1.1*2", &nodes);
+        let numa_nodes: Vec<u32> = parts.iter().map(|parts| parts.numa_node).collect();
+        assert_eq!(numa_nodes, [0, 0, 1, 1, 1]);
+        for useless in ["", "0.0.0,0.1.1", "0.0.0*3", "x"] {
+            assert_eq!(by_pattern(useless, &nodes), [], "{useless}");
+        }
+    }
+}
