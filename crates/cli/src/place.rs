@@ -23,7 +23,8 @@ pub struct PlaceOptions {
     #[arg(long, value_name = "FILE")]
     matrix: PathBuf,
     /// What the machines are like: a file in hwloc's XML format, or a description such as "package:2
-    /// core:8", before which "switch:2 node:4" may tell how many there are; without it, this machine
+    /// core:8", before which "switch:2 node:4" may tell how many there are; or a file that describes a
+    /// cluster; without it, this machine
     #[arg(long, value_name = "WHAT")]
     topology: Option<String>,
     /// The hosts with their slots, as in combray run; without --topology nothing is known of their

@@ -1,5 +1,6 @@
 //! `combray topo`: the machine as a text, a picture or JSON, with the processes of a job on it.
 
+mod cluster;
 mod json;
 mod layout;
 mod picture;
@@ -7,18 +8,20 @@ mod processes;
 mod tables;
 mod text;
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use topology::{Hwloc, Scope, Topology};
+use topology::{Hwloc, Kind, Scope, Topology};
 
 use processes::Process;
 
 /// What is shown, and how.
 #[derive(Args)]
 pub struct TopoOptions {
-    /// Another machine: a file in hwloc's XML format, or a line such as "package:2 numa:2 core:4 pu:2"
+    /// Another machine: a file in hwloc's XML format, or a line such as "package:2 numa:2 core:4 pu:2"; or
+    /// a file that describes a cluster
     #[arg(long, value_name = "MACHINE", conflicts_with = "job")]
     input: Option<String>,
     /// Writes a file instead: a picture (.svg, .png), hwloc's format (.xml), .json or .txt
@@ -31,17 +34,30 @@ pub struct TopoOptions {
     /// any process
     #[arg(long, value_name = "PROCESS", value_parser = clap::value_parser!(i32).range(1..))]
     job: Option<i32>,
+    /// Shows the machines of these hosts as one tree: names with commas between, as in combray run
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["input", "hostfile"])]
+    hosts: Option<String>,
+    /// The same, with a file that names the hosts
+    #[arg(long, value_name = "FILE", conflicts_with = "input")]
+    hostfile: Option<OsString>,
+    /// Below which switches the hosts are: a file that describes a cluster, or Slurm's topology.conf
+    #[arg(long, value_name = "FILE", conflicts_with = "input")]
+    switches: Option<PathBuf>,
+    /// The command that reaches other hosts instead of ssh
+    #[arg(long, value_name = "COMMAND")]
+    launch_agent: Option<OsString>,
+    /// Tells --hosts of another process what this machine is like, with the processes of a job
+    #[arg(long, value_name = "JOB", hide = true)]
+    report: Option<OsString>,
 }
 
 /// Shows the machine; returns the exit code.
 pub fn run(options: &TopoOptions) -> Result<i32, String> {
+    if let Some(job) = &options.report {
+        return cluster::report(job);
+    }
     let kind = options.output.as_deref().map(extension).transpose()?;
-    let topology = match &options.input {
-        Some(described) => Topology::described(described),
-        None => Topology::this_machine(Scope::Devices),
-    };
-    let topology = topology.map_err(|error| error.to_string())?;
-    let processes = options.job.map(processes::of_job).transpose()?.unwrap_or_default();
+    let (topology, processes) = what(options)?;
     let Some(path) = &options.output else {
         print!(
             "{}",
@@ -57,12 +73,32 @@ pub fn run(options: &TopoOptions) -> Result<i32, String> {
         Some("svg") => picture::svg(&layout::arrange(&topology, &processes)).into_bytes(),
         Some("png") => picture::png(&layout::arrange(&topology, &processes))?,
         Some("json") => as_json(&topology, &processes).into_bytes(),
+        Some("xml") if topology[topology.root()].kind == Kind::Cluster => {
+            return Err(
+                "hwloc's format has no clusters; --output can be .json, .svg, .png or .txt"
+                    .to_owned(),
+            );
+        }
         Some("xml") => as_xml(options.input.as_deref())?.into_bytes(),
         _ => as_text(&topology, &processes).into_bytes(),
     };
     fs::write(path, bytes)
         .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     Ok(0)
+}
+
+/// The machine or machines that are asked for, and the processes on them.
+fn what(options: &TopoOptions) -> Result<(Topology, Vec<Process>), String> {
+    if options.hosts.is_some() || options.hostfile.is_some() {
+        return cluster::look(options);
+    }
+    let topology = match &options.input {
+        Some(described) => Topology::described(described),
+        None => Topology::this_machine(Scope::Devices),
+    };
+    let topology = topology.map_err(|error| error.to_string())?;
+    let processes = options.job.map(processes::of_job).transpose()?.unwrap_or_default();
+    Ok((topology, processes))
 }
 
 /// What kind of file a name asks for.

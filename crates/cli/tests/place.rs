@@ -55,6 +55,41 @@ fn those_who_talk_to_other_machines_are_near_the_interface() {
     }
 }
 
+/// Four machines below two switches, named so that the order of their names is not that of the switches.
+#[test]
+fn a_cluster_is_described_in_a_file() {
+    let file = std::env::temp_dir().join(format!("combray-place-cluster-{}", std::process::id()));
+    let text = format!("switch left: n1 n3\nswitch right: n2 n4\nmachine n[1-4]: {MACHINE}");
+    std::fs::write(&file, text).unwrap();
+    let cluster = file.to_str().unwrap();
+    let mut matrix = "ranks 64\n".to_owned();
+    for rank in 0..64 {
+        // Neighbours on a machine, and far less between halves of 32.
+        for peer in (0..64).filter(|peer| *peer != rank && peer / 32 == rank / 32) {
+            let bytes = if peer / 16 == rank / 16 { 1000 } else { 100 };
+            let _ = writeln!(matrix, "{rank} {peer} {bytes} 1");
+        }
+    }
+    let placed = place(&matrix, &["--topology", cluster]);
+    let some = place(&matrix[..9].replace("64", "16"), &["--topology", cluster, "--hosts", "n4"]);
+    let wrong = place(&matrix, &["--topology", cluster, "--hosts", "n9"]);
+    std::fs::remove_file(&file).unwrap();
+    let text = String::from_utf8(placed.stdout).unwrap();
+    let host = |rank: u32| {
+        let line = text.lines().find(|line| line.starts_with(&format!("rank {rank}="))).unwrap();
+        line.split(['=', ' ']).nth(2).unwrap().to_owned()
+    };
+    let switch = |rank: u32| ["n1", "n3"].contains(&host(rank).as_str());
+    for rank in 0..64 {
+        assert_eq!(host(rank), host(rank / 16 * 16), "{text}");
+        assert_eq!(switch(rank), switch(rank / 32 * 32), "{text}");
+    }
+    assert_ne!(switch(0), switch(32));
+    let text = String::from_utf8(some.stdout).unwrap();
+    assert_eq!(text.matches("=n4 slot=").count(), 16, "{text}");
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("no machine n9"));
+}
+
 #[test]
 fn faults_are_told() {
     let fault = |matrix: &str, words: &[&str]| {

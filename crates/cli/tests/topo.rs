@@ -23,8 +23,15 @@ fn text(words: &[&str]) -> String {
 
 #[test]
 fn trees_are_as_reviewed() {
-    for name in ["two-sockets", "odd-numbers", "two-memories", "many-chiplets", "emulated"] {
-        let machine = machines().join(name).with_extension("xml");
+    for name in [
+        "two-sockets.xml",
+        "odd-numbers.xml",
+        "two-memories.xml",
+        "many-chiplets.xml",
+        "emulated.xml",
+        "cluster.txt",
+    ] {
+        let machine = machines().join(name);
         let found = text(&["topo", "--input", machine.to_str().unwrap()]);
         let reviewed = machine.with_extension("tree");
         if std::env::var_os("COMBRAY_UPDATE").is_some() {
@@ -33,6 +40,36 @@ fn trees_are_as_reviewed() {
         let expected = fs::read_to_string(&reviewed).unwrap_or_default();
         assert!(found == expected, "{}\nhas\n{expected}\nand it is\n{found}", reviewed.display());
     }
+}
+
+/// Each host is asked; here all are this machine, whatever that is like.
+#[test]
+fn hosts_are_one_tree() {
+    let rsh = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsh");
+    let folder = std::env::temp_dir().join(format!("combray-cluster-{}", std::process::id()));
+    fs::write(&folder, "switch top: a,b\nSwitchName=other Nodes=c").unwrap();
+    let switches = folder.to_str().unwrap();
+    let words =
+        ["topo", "--hosts", "a,b,c", "--launch-agent", rsh, "--switches", switches, "--json"];
+    let (code, out, errors) = combray(&words);
+    fs::remove_file(&folder).unwrap();
+    if errors.contains("libhwloc") {
+        eprintln!("skipped: {errors}");
+        return;
+    }
+    assert_eq!(code, 0, "{errors}");
+    let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let names = |value: &serde_json::Value| -> Vec<String> {
+        let children = value["children"].as_array().unwrap().iter();
+        children.map(|child| child["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(json["tree"]["kind"], "cluster");
+    assert_eq!(names(&json["tree"]), ["top", "other"]);
+    assert_eq!(names(&json["tree"]["children"][0]), ["a", "b"]);
+    assert_eq!(json["tree"]["children"][1]["children"][0]["kind"], "machine");
+    let (code, _, errors) = combray(&["topo", "--hosts", "a,unreachable", "--launch-agent", rsh]);
+    assert_eq!(code, 2);
+    assert!(errors.contains("unreachable cannot be reached"), "{errors}");
 }
 
 #[test]

@@ -45,6 +45,12 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A text does not describe a cluster.
+    #[error("this is neither hwloc's XML format nor the description of a cluster: {reason}")]
+    NotACluster {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A text is in the format of another main version.
     #[error(
         "this is hwloc's XML format of another main version than 2; lstopo of hwloc 2 converts it"

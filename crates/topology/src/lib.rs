@@ -6,6 +6,7 @@
 //! from such a text. So a text can be kept in a file, handed to other processes, or written by hand,
 //! and is understood without the library.
 
+mod cluster;
 mod cpuset;
 mod error;
 mod hwloc;
@@ -15,6 +16,7 @@ mod parts;
 mod tree;
 mod xml;
 
+pub use cluster::{Cluster, Member, slurm_address};
 pub use cpuset::CpuSet;
 pub use error::Error;
 pub use hwloc::{Hwloc, LIBRARY, Scope};
@@ -33,8 +35,8 @@ impl Topology {
         topology.restricted(&sys::cores::allowed().into_iter().collect())
     }
 
-    /// What is described: the path of a file in hwloc's XML format, or a synthetic description of
-    /// hwloc such as `package:2 numa:2 core:4 pu:2`.
+    /// What is described: the path of a file in hwloc's XML format or of one that describes a cluster
+    /// ([`Cluster`]), or a synthetic description of hwloc such as `package:2 numa:2 core:4 pu:2`.
     ///
     /// # Errors
     /// The file cannot be read or understood, or the description cannot, or needs hwloc.
@@ -48,6 +50,14 @@ impl Topology {
             path: what.to_owned(),
             cause: cause.to_string(),
         })?;
+        if !text.trim_start().starts_with('<') {
+            // Files that it names lie beside it.
+            let folder = path.parent().unwrap_or(path);
+            return Self::cluster_from_text(&text, |words| match folder.join(words) {
+                file if file.is_file() => Self::described(&file.to_string_lossy()),
+                _ => Self::described(words),
+            });
+        }
         match Self::from_xml(&text) {
             // The library knows the format of its first version too.
             Err(Error::OtherVersion) => Self::from_xml(&Hwloc::load()?.converted(&text)?),

@@ -244,6 +244,11 @@ impl Topology {
         let mut counts: HashMap<Kind, usize> = HashMap::new();
         for id in order {
             let object = &mut self.objects[id.0];
+            if object.kind == Kind::Machine {
+                // Each machine of a cluster counts for itself.
+                counts
+                    .retain(|kind, _| matches!(kind, Kind::Cluster | Kind::Switch | Kind::Machine));
+            }
             let count = counts.entry(object.kind).or_default();
             object.logical = *count;
             *count += 1;

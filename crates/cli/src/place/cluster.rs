@@ -45,6 +45,9 @@ impl Cluster {
         let machine =
             Topology::described(&completed(machine)).map_err(|error| error.to_string())?;
         let count: usize = counts.iter().product();
+        if machine[machine.root()].kind == Kind::Cluster {
+            return Self::of_cluster(&machine, per, &counts, hosts);
+        }
         let names: Vec<String> = match (hosts.is_empty(), count) {
             (true, 1) => vec!["localhost".to_owned()],
             (true, _) => (0..count).map(|number| format!("node{number}")).collect(),
@@ -58,6 +61,29 @@ impl Cluster {
         }
         let counts = if counts.is_empty() { vec![names.len()] } else { counts };
         Ok(Self::of_machines(&machine, per, &counts, &names, hosts))
+    }
+
+    /// A cluster that is described whole; of machines that are no hosts nothing is used.
+    fn of_cluster(
+        cluster: &Topology,
+        per: Unit,
+        counts: &[usize],
+        hosts: &[Host],
+    ) -> Result<Self, String> {
+        if !counts.is_empty() {
+            return Err("--topology: a file that describes a cluster tells how many machines there are itself".to_owned());
+        }
+        let machines = cluster.of_kind(Kind::Machine);
+        let name = |id: ObjectId| cluster[id].label();
+        if let Some(host) =
+            hosts.iter().find(|host| !machines.iter().any(|id| name(*id) == host.name))
+        {
+            return Err(format!("--topology describes no machine {}", host.name));
+        }
+        let mut leaves = Vec::new();
+        let mut root = below_switches(cluster, cluster.root(), per, hosts, &mut leaves);
+        number(&mut root);
+        Ok(Self { root, leaves })
     }
 
     /// Hosts with nothing but slots.
@@ -112,6 +138,42 @@ impl Cluster {
         }
         text
     }
+}
+
+/// A switch with all below it, or a machine, whose slots are those of the host of its name.
+fn below_switches(
+    cluster: &Topology,
+    id: ObjectId,
+    per: Unit,
+    hosts: &[Host],
+    leaves: &mut Vec<(String, Option<CpuSet>)>,
+) -> Branch {
+    let object = &cluster[id];
+    if object.kind != Kind::Machine {
+        let below = object.children.iter();
+        let below: Vec<Branch> =
+            below.map(|&id| below_switches(cluster, id, per, hosts, leaves)).collect();
+        return together(&below);
+    }
+    let name = object.label();
+    let host = hosts.iter().find(|host| host.name == name);
+    let mut sets = Vec::new();
+    let mut machine = branch(cluster, id, per, &mut sets);
+    machine.is_machine = true;
+    let is_known = !object.threads.is_empty();
+    match host {
+        Some(host) if is_known => {
+            if let Some(slots) = host.slots {
+                limit(&mut machine, slots as usize, sets.len());
+            }
+        }
+        Some(host) => machine.slots = host.slots.unwrap_or(1),
+        None if !hosts.is_empty() => for_leaves(&mut machine, &mut |leaf| leaf.slots = 0),
+        None if !is_known => machine.slots = 1,
+        None => {}
+    }
+    leaves.extend(sets.into_iter().map(|set| (name.clone(), is_known.then_some(set))));
+    machine
 }
 
 /// One branch of several; a single one stays as it is.

@@ -1,7 +1,7 @@
 //! `combray run --dry-run`: what would run where.
 
 use launch::{Plan, binding};
-use topology::{Scope, Topology};
+use topology::{Kind, Scope, Topology};
 
 /// The described machine, or this one.
 pub fn machine(described: Option<&str>) -> Result<Topology, String> {
@@ -9,7 +9,14 @@ pub fn machine(described: Option<&str>) -> Result<Topology, String> {
         Some(text) => Topology::described(text),
         None => Topology::this_machine(Scope::Devices),
     };
-    topology.map_err(|error| error.to_string())
+    let topology = topology.map_err(|error| error.to_string())?;
+    if topology[topology.root()].kind == Kind::Cluster {
+        return Err(
+            "--topology describes a cluster, but wants one machine, which all hosts are like"
+                .to_owned(),
+        );
+    }
+    Ok(topology)
 }
 
 /// Prints the places of all processes of a plan, on this machine or on the described one; returns the

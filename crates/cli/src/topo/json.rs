@@ -11,23 +11,7 @@ pub fn value(topology: &Topology, processes: &[Process]) -> Value {
         let rows = distances.values.chunks(distances.nodes.len());
         json!({ "nodes": distances.nodes, "values": rows.collect::<Vec<_>>() })
     });
-    let processes: Vec<Value> = processes
-        .iter()
-        .map(|process| {
-            let threads = process.threads.iter();
-            let threads: Vec<Value> = threads
-                .map(
-                    |(number, threads)| json!({ "number": number, "threads": threads.to_string() }),
-                )
-                .collect();
-            json!({
-                "rank": process.rank,
-                "process": process.number,
-                "threads": process.allowed.to_string(),
-                "of": threads,
-            })
-        })
-        .collect();
+    let processes: Vec<Value> = processes.iter().map(Process::to_json).collect();
     json!({
         "tree": object(topology, topology.root()),
         "distances": distances,

@@ -108,7 +108,8 @@ impl Draft {
         }
         if topology[id].kind == Kind::Thread {
             let number = topology[id].system.unwrap_or_default();
-            return Self::of_thread(topology, number, processes);
+            let machine = topology.holder(id, Kind::Machine).unwrap_or(topology.root());
+            return Self::of_thread(topology, machine, number, processes);
         }
         let object = &topology[last];
         let mut draft = Self::new(color(object.kind), lines);
@@ -125,11 +126,19 @@ impl Draft {
         draft
     }
 
-    fn of_thread(topology: &Topology, number: u32, processes: &[Process]) -> Self {
+    fn of_thread(
+        topology: &Topology,
+        machine: ObjectId,
+        number: u32,
+        processes: &[Process],
+    ) -> Self {
         let mut draft =
             Self::new(color(Kind::Thread), vec![format!("{number:>0$}", digits(topology))]);
         let is_here = |process: &&Process| {
-            process.seat(topology).is_some_and(|seat| seat.contains(number as usize))
+            process.machine(topology) == machine
+                && process
+                    .seat(topology, machine)
+                    .is_some_and(|seat| seat.contains(number as usize))
         };
         let marks: Vec<Self> = processes
             .iter()

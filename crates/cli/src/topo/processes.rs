@@ -3,10 +3,13 @@
 use std::fs;
 
 use launch::binding::Seat;
-use topology::{CpuSet, Topology};
+use serde_json::{Value, json};
+use topology::{CpuSet, Kind, ObjectId, Topology};
 
 /// A process.
 pub struct Process {
+    /// The host that it runs on, where several are looked at.
+    pub host: Option<String>,
     /// The system's number.
     pub number: i32,
     /// Its rank, if a launcher gave it one.
@@ -23,10 +26,47 @@ impl Process {
         self.rank.map_or_else(|| format!("p{}", self.number), |rank| rank.to_string())
     }
 
-    /// Its seat: none if it may run everywhere.
-    pub fn seat(&self, topology: &Topology) -> Seat {
-        let allowed = self.allowed.intersection(topology.threads());
-        (allowed != *topology.threads()).then_some(allowed)
+    /// The machine that it runs on.
+    pub fn machine(&self, topology: &Topology) -> ObjectId {
+        let machines = topology.of_kind(Kind::Machine).into_iter();
+        let mut same = machines.filter(|id| self.host.is_some() && topology[*id].name == self.host);
+        same.next().unwrap_or(topology.root())
+    }
+
+    /// Its seat on a machine: none if it may run everywhere.
+    pub fn seat(&self, topology: &Topology, machine: ObjectId) -> Seat {
+        let all = &topology[machine].threads;
+        let allowed = self.allowed.intersection(all);
+        (allowed != *all).then_some(allowed)
+    }
+
+    /// All of it, for another process that shows it.
+    pub fn to_json(&self) -> Value {
+        let threads = self.threads.iter();
+        let threads: Vec<Value> = threads
+            .map(|(number, threads)| json!({ "number": number, "threads": threads.to_string() }))
+            .collect();
+        json!({
+            "host": self.host,
+            "rank": self.rank,
+            "process": self.number,
+            "threads": self.allowed.to_string(),
+            "of": threads,
+        })
+    }
+
+    /// What [`to_json`](Self::to_json) has told of a process on a host.
+    pub fn from_json(value: &Value, host: &str) -> Option<Self> {
+        let set = |value: &Value| CpuSet::from_list(value.as_str()?);
+        let number = |value: &Value| i32::try_from(value.as_i64()?).ok();
+        let thread = |one: &Value| Some((number(&one["number"])?, set(&one["threads"])?));
+        Some(Self {
+            host: Some(host.to_owned()),
+            number: number(&value["process"])?,
+            rank: value["rank"].as_u64().and_then(|rank| u32::try_from(rank).ok()),
+            allowed: set(&value["threads"])?,
+            threads: value["of"].as_array()?.iter().map(thread).collect::<Option<_>>()?,
+        })
     }
 }
 
@@ -51,18 +91,47 @@ pub fn of_job(job: i32) -> Result<Vec<Process>, String> {
     Ok(if ranks.is_empty() { others } else { ranks })
 }
 
+/// The name of the job that processes below a process, or itself, belong to.
+pub fn name_of_job(job: i32) -> Option<String> {
+    let mut numbers = std::iter::once(job).chain(sys::process::descendants(job));
+    numbers.find_map(|number| variable(number, "COMBRAY_JOB="))
+}
+
+/// The processes of this machine that belong to a job of this name, in the order of their ranks.
+pub fn of_job_named(name: &str) -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_member = |number: &i32| variable(*number, "COMBRAY_JOB=").as_deref() == Some(name);
+    let mut all: Vec<Process> = numbers.filter(is_member).filter_map(process).collect();
+    all.retain(|process| process.rank.is_some());
+    all.sort_by_key(|process| (process.rank, process.number));
+    all.dedup_by_key(|process| process.rank);
+    all
+}
+
+/// The value of a variable in the environment of a process; `start` is its name with the `=`.
+fn variable(number: i32, start: &str) -> Option<String> {
+    let environment = fs::read(format!("/proc/{number}/environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value = variables.find_map(|one| one.strip_prefix(start.as_bytes()))?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
 fn process(number: i32) -> Option<Process> {
     let allowed = allowed(&format!("/proc/{number}/status"))?;
-    let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
-    let mut variables = environment.split(|byte| *byte == 0);
-    let rank = variables.find_map(|one| one.strip_prefix(b"COMBRAY_RANK=".as_slice()));
-    let rank = rank.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    let rank = variable(number, "COMBRAY_RANK=").and_then(|digits| digits.parse().ok());
     let entries = fs::read_dir(format!("/proc/{number}/task")).ok()?.flatten().take(THREADS_MAX);
     let thread = |entry: fs::DirEntry| {
         let thread = entry.file_name().to_str()?.parse().ok()?;
         Some((thread, self::allowed(entry.path().join("status").to_str()?)?))
     };
-    Some(Process { number, rank, allowed, threads: entries.filter_map(thread).collect() })
+    Some(Process {
+        host: None,
+        number,
+        rank,
+        allowed,
+        threads: entries.filter_map(thread).collect(),
+    })
 }
 
 fn allowed(path: &str) -> Option<CpuSet> {

@@ -1,6 +1,6 @@
 //! Tables: distances between NUMA nodes, where devices are, where processes run.
 
-use topology::{ObjectId, Topology};
+use topology::{Kind, ObjectId, Topology};
 
 use super::processes::Process;
 
@@ -40,20 +40,26 @@ pub fn devices(topology: &Topology) -> Option<String> {
     table("Devices", ["name", "kind", "near", "hardware threads"], rows)
 }
 
-/// Names a place: with its NUMA node, where that is not the place itself.
+/// Names a place: with its machine, if there are several, and with its NUMA node, where that is not the
+/// place itself.
 fn place_of(topology: &Topology, place: ObjectId) -> String {
-    let label = topology[place].label();
-    match topology.numa_node(place) {
-        Some(node) if node != place => format!("{label}, {}", topology[node].label()),
-        _ => label,
-    }
+    let machine = topology.holder(place, Kind::Machine);
+    let machine = machine.filter(|machine| *machine != topology.root() && *machine != place);
+    let node = topology.numa_node(place).filter(|node| *node != place);
+    let named = machine.into_iter().chain([place]).chain(node);
+    named.map(|id| topology[id].label()).collect::<Vec<_>>().join(", ")
 }
 
 /// Where the processes of a job may run.
 pub fn processes(topology: &Topology, processes: &[Process]) -> Option<String> {
     let mut rows = Vec::new();
     for process in processes {
-        let seat = launch::binding::describe(topology, topology.root(), &process.seat(topology));
+        let machine = process.machine(topology);
+        let seat = process.seat(topology, machine);
+        let mut seat = launch::binding::describe(topology, machine, &seat);
+        if machine != topology.root() {
+            seat = format!("{}: {seat}", topology[machine].label());
+        }
         rows.push([
             process.name(),
             process.number.to_string(),

@@ -53,7 +53,8 @@ fn branch(topology: &Topology, id: ObjectId, first: &str, further: &str, out: &m
     let titles: Vec<String> = chain.iter().map(|id| title(topology, *id)).collect();
     let mut line = titles.join(" / ");
     let object = &topology[last];
-    if object.kind != Kind::Thread && !object.threads.is_empty() {
+    let is_outside = matches!(object.kind, Kind::Cluster | Kind::Switch);
+    if object.kind != Kind::Thread && !is_outside && !object.threads.is_empty() {
         line += &format!("  [{}]", object.threads);
     }
     *out += &format!("{first}{line}\n");

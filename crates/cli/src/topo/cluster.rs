@@ -1,0 +1,115 @@
+//! The machines of several hosts: each is asked what it is like, by a process that `combray run` starts
+//! there.
+
+use std::collections::HashMap;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use topology::{Cluster, Hwloc, Member, Scope, Topology, slurm_address};
+
+use super::TopoOptions;
+use super::processes::{self, Process};
+use crate::run::hosts;
+
+/// The machines of the hosts that are named, below their switches, and the processes of the job on them.
+///
+/// # Errors
+/// A host cannot be reached, or does not know what it is like.
+pub fn look(options: &TopoOptions) -> Result<(Topology, Vec<Process>), String> {
+    let named = match (&options.hosts, &options.hostfile) {
+        (Some(list), _) => hosts::read_list("--hosts", list)?,
+        (None, Some(file)) => hosts::read_file("--hostfile", file)?,
+        (None, None) => Vec::new(),
+    };
+    let switches = options.switches.as_deref().map(read_switches).transpose()?;
+    let job = match options.job {
+        Some(process) => Some(processes::name_of_job(process).ok_or_else(|| {
+            format!("process {process} and those below it belong to no job of combray run")
+        })?),
+        None => None,
+    };
+    let reports = ask(options, job.as_deref())?;
+    let (mut members, mut all) = (Vec::new(), Vec::new());
+    for (rank, host) in named.iter().enumerate() {
+        let silent = || format!("{} does not tell what it is like", host.name);
+        let report = reports.get(&rank).ok_or_else(silent)?;
+        let text = report["machine"].as_str().ok_or_else(silent)?;
+        let machine =
+            Topology::from_xml(text).map_err(|error| format!("{}: {error}", host.name))?;
+        let by_file = switches.as_ref().and_then(|cluster| cluster.switches_above(&host.name));
+        let by_slurm = || {
+            let word = |name: &str| report[name].as_str();
+            slurm_address(word("address")?, word("pattern")?).map(|(switches, _)| switches)
+        };
+        members.push(Member {
+            switches: by_file.or_else(by_slurm).unwrap_or_default(),
+            host: host.name.clone(),
+            machine: Some(machine),
+        });
+        let told = report["processes"].as_array().into_iter().flatten();
+        all.extend(told.filter_map(|one| Process::from_json(one, &host.name)));
+    }
+    all.sort_by_key(|process| process.rank);
+    Ok((Topology::cluster(&members), all))
+}
+
+fn read_switches(file: &Path) -> Result<Cluster, String> {
+    let text = std::fs::read_to_string(file).map_err(|cause| {
+        format!("--switches names {}, which cannot be read: {cause}", file.display())
+    })?;
+    Cluster::parse(&text).map_err(|wrong| format!("{}: {wrong}", file.display()))
+}
+
+/// What each host reports, by its place among those that were named.
+fn ask(options: &TopoOptions, job: Option<&str>) -> Result<HashMap<usize, Value>, String> {
+    let own = env::current_exe()
+        .map_err(|cause| format!("the place of this program is not known: {cause}"))?;
+    let mut command = Command::new(&own);
+    command.args(["run", "-N", "1", "--bind-to", "none"]);
+    let hosts = options.hosts.as_ref().map(OsString::from);
+    for (name, value) in [
+        ("--hosts", &hosts),
+        ("--hostfile", &options.hostfile),
+        ("--launch-agent", &options.launch_agent),
+    ] {
+        if let Some(value) = value {
+            command.arg(name).arg(value);
+        }
+    }
+    command.arg("--").arg(&own).args(["topo", "--report"]).arg(job.unwrap_or_default());
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output =
+        command.output().map_err(|cause| format!("combray run does not start: {cause}"))?;
+    if !output.status.success() {
+        return Err("the hosts cannot all be looked at".to_owned());
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    Ok(lines.filter_map(|line| Some((line["rank"].as_u64()? as usize, line))).collect())
+}
+
+/// Prints what this machine is like, and what processes of a job are on it, as one line for
+/// [`look`]; returns the exit code.
+///
+/// # Errors
+/// hwloc is missing.
+pub fn report(job: &OsStr) -> Result<i32, String> {
+    let machine = Hwloc::load().and_then(|hwloc| hwloc.this_machine(Scope::Devices));
+    let rank = env::var("COMBRAY_RANK").ok().and_then(|rank| rank.parse::<u32>().ok());
+    let of_job = match job.to_str() {
+        Some(name) if !name.is_empty() => processes::of_job_named(name),
+        _ => Vec::new(),
+    };
+    let line = json!({
+        "rank": rank,
+        "machine": machine.map_err(|error| error.to_string())?,
+        "address": env::var("SLURM_TOPOLOGY_ADDR").ok(),
+        "pattern": env::var("SLURM_TOPOLOGY_ADDR_PATTERN").ok(),
+        "processes": of_job.iter().map(Process::to_json).collect::<Vec<_>>(),
+    });
+    println!("{line}");
+    Ok(0)
+}

@@ -1,0 +1,370 @@
+//! The machines of a job below switches, as one tree.
+//!
+//! A description has lines like these; what follows a `#` does not count:
+//!
+//! ```text
+//! switch top: left right
+//! switch left: node[1-4]
+//! switch right: node[5-8]
+//! machine node[1-8]: package:2 core:8 pu:2
+//! ```
+//!
+//! The lines of Slurm's `topology.conf` (`SwitchName=left Nodes=node[1-4]`) are understood too.
+
+use std::collections::HashMap;
+
+use crate::tree::Relation;
+use crate::{Error, Kind, Object, ObjectId, Topology};
+
+/// What a description tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cluster {
+    /// The hosts in the order in which they are named.
+    hosts: Vec<String>,
+    /// For each switch or host the switch above it.
+    above: HashMap<String, String>,
+    /// For each host what it is like: a file or a line, as it is written.
+    machines: HashMap<String, String>,
+}
+
+/// One machine of a cluster.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The switches above it, from the outermost on.
+    pub switches: Vec<String>,
+    /// Its name.
+    pub host: String,
+    /// What it is like, if that is known.
+    pub machine: Option<Topology>,
+}
+
+/// No cluster has more machines, nor more switches one above another.
+const NAMES_MAX: usize = 100_000;
+const HEIGHT_MAX: usize = 16;
+
+impl Cluster {
+    /// Reads a description.
+    ///
+    /// # Errors
+    /// A line is not understood, or what it says does not fit: a sentence with the number of the line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut cluster = Self::default();
+        let mut switches = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if !line.is_empty() {
+                let read = cluster.read(line, &mut switches);
+                read.map_err(|wrong| format!("line {number}: {wrong}"))?;
+            }
+        }
+        let below = switches.iter().flat_map(|(_, below): &(String, Vec<String>)| below);
+        for name in below {
+            if !switches.iter().any(|(switch, _)| switch == name) && !cluster.hosts.contains(name) {
+                cluster.hosts.push(name.clone());
+            }
+        }
+        if cluster.hosts.is_empty() {
+            return Err("it names no machine".to_owned());
+        }
+        match cluster.hosts.iter().find(|host| cluster.switches_above(host).is_none()) {
+            Some(host) => Err(format!("the switches above {host} are above each other")),
+            None => Ok(cluster),
+        }
+    }
+
+    fn read(
+        &mut self,
+        line: &str,
+        switches: &mut Vec<(String, Vec<String>)>,
+    ) -> Result<(), String> {
+        if let Some((switch, below)) = of_slurm(line) {
+            return self.add_switch(switch, &below, switches);
+        }
+        let wrong = || {
+            format!(
+                "\"{line}\" is neither \"switch NAME: NAMES\" nor \"machine NAMES: DESCRIPTION\""
+            )
+        };
+        let (head, rest) = line.split_once(':').ok_or_else(wrong)?;
+        match head.split_once(char::is_whitespace) {
+            Some(("switch", name)) => self.add_switch(name.trim(), rest, switches),
+            Some(("machine", names)) => {
+                for host in names_of(names)? {
+                    if self.machines.insert(host.clone(), rest.trim().to_owned()).is_some() {
+                        return Err(format!("{host} was described before"));
+                    }
+                    self.hosts.push(host);
+                }
+                Ok(())
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    fn add_switch(
+        &mut self,
+        switch: &str,
+        below: &str,
+        switches: &mut Vec<(String, Vec<String>)>,
+    ) -> Result<(), String> {
+        if switch.is_empty() || switch.contains(char::is_whitespace) {
+            return Err(format!("\"{switch}\" is no name of a switch"));
+        }
+        let below = names_of(below)?;
+        for name in &below {
+            if let Some(other) = self.above.insert(name.clone(), switch.to_owned()) {
+                return Err(format!("{name} is below {switch}, but also below {other}"));
+            }
+        }
+        switches.push((switch.to_owned(), below));
+        Ok(())
+    }
+
+    /// The machines that are named.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// What a machine is like, as it is written: a file or a line.
+    pub fn machine(&self, host: &str) -> Option<&str> {
+        self.machines.get(host).map(String::as_str)
+    }
+
+    /// The switches above a machine, from the outermost on; none: they are above each other.
+    pub fn switches_above(&self, host: &str) -> Option<Vec<String>> {
+        let mut above: Vec<String> =
+            std::iter::successors(self.above.get(host), |switch| self.above.get(*switch))
+                .take(HEIGHT_MAX + 1)
+                .cloned()
+                .collect();
+        above.reverse();
+        (above.len() <= HEIGHT_MAX).then_some(above)
+    }
+}
+
+/// The switch, and what is below it, of a line of Slurm's `topology.conf`.
+fn of_slurm(line: &str) -> Option<(&str, String)> {
+    let pairs: Vec<(&str, &str)> =
+        line.split_whitespace().map(|word| word.split_once('=')).collect::<Option<_>>()?;
+    let value = |wanted: &str| {
+        pairs.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| *value)
+    };
+    let below = ["Nodes", "Switches"].into_iter().filter_map(value).collect::<Vec<_>>().join(",");
+    Some((value("SwitchName")?, below))
+}
+
+/// Names with commas or spaces between, in which `[1-3,7]` stands for several numbers.
+fn names_of(text: &str) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    let mut depth = 0;
+    let word_end = |letter: char| {
+        depth += i32::from(letter == '[') - i32::from(letter == ']');
+        depth == 0 && (letter == ',' || letter.is_whitespace())
+    };
+    for word in text.split(word_end).filter(|word| !word.is_empty()) {
+        expand(word, &mut names)?;
+    }
+    if names.is_empty() { Err("it names nothing".to_owned()) } else { Ok(names) }
+}
+
+/// Adds the names that a word such as `node[08-10]` stands for.
+fn expand(word: &str, names: &mut Vec<String>) -> Result<(), String> {
+    let wrong = || format!("\"{word}\" is no name such as node7 or node[1-8]");
+    let Some((before, rest)) = word.split_once('[') else {
+        names.push(word.to_owned());
+        return if names.len() <= NAMES_MAX { Ok(()) } else { Err("it names too many".to_owned()) };
+    };
+    let (list, after) = rest.split_once(']').ok_or_else(wrong)?;
+    for range in list.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (from, to): (u64, u64) = first.parse().ok().zip(last.parse().ok()).ok_or_else(wrong)?;
+        if from > to || to - from >= NAMES_MAX as u64 {
+            return Err(wrong());
+        }
+        for number in from..=to {
+            expand(&format!("{before}{number:0width$}{after}", width = first.len()), names)?;
+        }
+    }
+    Ok(())
+}
+
+/// The switches above a machine and its name, as Slurm tells a process in `SLURM_TOPOLOGY_ADDR`
+/// (`top.left.node3`) and `SLURM_TOPOLOGY_ADDR_PATTERN` (`switch.switch.node`). None: they do not fit.
+pub fn slurm_address(address: &str, pattern: &str) -> Option<(Vec<String>, String)> {
+    let kinds: Vec<&str> = pattern.split('.').collect();
+    // A name of a machine may have points itself.
+    let parts: Vec<&str> = address.splitn(kinds.len(), '.').collect();
+    let (&node, above) = parts.split_last()?;
+    let fits = parts.len() == kinds.len() && *kinds.last()? == "node" && !node.is_empty();
+    // A level of which the system knows nothing has an empty name.
+    let switches = above.iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned());
+    fits.then(|| (switches.collect(), node.to_owned()))
+}
+
+impl Topology {
+    /// The tree of several machines below their switches, in the order in which they are given. Their
+    /// hardware threads keep the numbers that they have on each machine.
+    pub fn cluster(members: &[Member]) -> Self {
+        let mut cluster = Self::default();
+        let root = cluster.add(Object::new(Kind::Cluster), None);
+        let mut switches: HashMap<&[String], ObjectId> = HashMap::new();
+        for member in members {
+            let mut above = root;
+            for length in 1..=member.switches.len() {
+                let path = &member.switches[..length];
+                above = *switches.entry(path).or_insert_with(|| {
+                    let name = Some(path[length - 1].clone());
+                    let switch = Object { name, ..Object::new(Kind::Switch) };
+                    cluster.add(switch, Some((above, Relation::Child)))
+                });
+            }
+            cluster.add_machine(member, above);
+        }
+        cluster.number();
+        cluster
+    }
+
+    fn add_machine(&mut self, member: &Member, above: ObjectId) {
+        let name = Some(member.host.clone());
+        let place = Some((above, Relation::Child));
+        let Some(machine) = &member.machine else {
+            self.add(Object { name, ..Object::new(Kind::Machine) }, place);
+            return;
+        };
+        let id = self.take_over(machine, machine.root(), place);
+        self.change(id).name = name;
+        let holders: Vec<ObjectId> = self.ancestors(id).collect();
+        for holder in holders {
+            self.change(holder).threads.extend(machine.threads().iter());
+        }
+    }
+
+    /// Copies an object of another tree with all below it.
+    fn take_over(
+        &mut self,
+        other: &Self,
+        id: ObjectId,
+        place: Option<(ObjectId, Relation)>,
+    ) -> ObjectId {
+        let old = &other[id];
+        let bare = Object { children: vec![], memories: vec![], devices: vec![], ..old.clone() };
+        let copy = self.add(bare, place);
+        let below = [
+            (&old.children, Relation::Child),
+            (&old.memories, Relation::Memory),
+            (&old.devices, Relation::Device),
+        ];
+        for (ids, relation) in below {
+            for &id in ids {
+                self.take_over(other, id, Some((copy, relation)));
+            }
+        }
+        copy
+    }
+
+    /// The cluster that a text describes; `machine` finds out what a file or line describes.
+    ///
+    /// # Errors
+    /// The text is not understood, or a machine is not.
+    pub(crate) fn cluster_from_text(
+        text: &str,
+        machine: impl Fn(&str) -> Result<Self, Error>,
+    ) -> Result<Self, Error> {
+        let wrong = |reason: String| Error::NotACluster { reason };
+        let cluster = Cluster::parse(text).map_err(wrong)?;
+        let mut known: HashMap<&str, Self> = HashMap::new();
+        let mut members = Vec::new();
+        for host in cluster.hosts() {
+            let described = cluster.machine(host);
+            if let Some(words) = described
+                && !known.contains_key(words)
+            {
+                known.insert(words, machine(words)?);
+            }
+            members.push(Member {
+                switches: cluster.switches_above(host).unwrap_or_default(),
+                host: host.clone(),
+                machine: described.and_then(|words| known.get(words)).cloned(),
+            });
+        }
+        Ok(Self::cluster(&members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "switch top: left right   # two of them\n\
+                        switch left: node[08-10]\n\
+                        SwitchName=right Nodes=b,c[1,3] LinkSpeed=100\n\
+                        \n\
+                        machine node[08-10],b: package:2 core:2 pu:1\n";
+
+    #[test]
+    fn machines_are_below_switches() {
+        let cluster = Cluster::parse(TEXT).unwrap();
+        assert_eq!(cluster.hosts(), ["node08", "node09", "node10", "b", "c1", "c3"]);
+        assert_eq!(cluster.switches_above("node09").unwrap(), ["top", "left"]);
+        assert_eq!(cluster.switches_above("c3").unwrap(), ["top", "right"]);
+        assert_eq!(cluster.machine("b"), Some("package:2 core:2 pu:1"));
+        assert_eq!(cluster.machine("c1"), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, expected) in [
+            ("switch a: b\nmoon", "line 2: \"moon\" is neither"),
+            ("switch a: b\nswitch c: b", "line 2: b is below c, but also below a"),
+            ("switch a: node[3-1]", "line 1: \"node[3-1]\" is no name"),
+            ("switch a: node[1-", "line 1: \"node[1-\" is no name"),
+            ("switch a:", "line 1: it names nothing"),
+            ("machine a: x\nmachine a: y", "line 2: a was described before"),
+            ("switch a: b n\nswitch b: a", "above each other"),
+            ("# nothing", "names no machine"),
+            ("switch a: n[1-999999999999]", "no name"),
+            ("switch a: n[1-90000][1-90000]", "too many"),
+        ] {
+            let wrong = Cluster::parse(text).unwrap_err();
+            assert!(wrong.contains(expected), "{text:?}: {wrong}");
+        }
+    }
+
+    #[test]
+    fn slurm_tells_where_a_machine_is() {
+        let told = |address, pattern| slurm_address(address, pattern);
+        let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(
+            told("top.left.node3", "switch.switch.node"),
+            Some((path(&["top", "left"]), "node3".to_owned()))
+        );
+        assert_eq!(told("node3", "node"), Some((path(&[]), "node3".to_owned())));
+        assert_eq!(told("a.n.domain", "switch.node"), Some((path(&["a"]), "n.domain".to_owned())));
+        assert_eq!(told("node3", "switch.node"), None);
+        assert_eq!(told("", "node"), None);
+        assert_eq!(told("a.b", "switch.switch"), None);
+    }
+
+    #[test]
+    fn cluster_and_machines_are_one_tree() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/machines/emulated.xml");
+        let text =
+            "switch top: left right\nswitch left: a b\nswitch right: c\nmachine a c: emulated";
+        let read = |words: &str| {
+            assert_eq!(words, "emulated");
+            Topology::from_xml(&std::fs::read_to_string(folder).unwrap())
+        };
+        let tree = Topology::cluster_from_text(text, read).unwrap();
+        assert_eq!(tree[tree.root()].kind, Kind::Cluster);
+        let machines = tree.of_kind(Kind::Machine);
+        let names: Vec<String> = machines.iter().map(|id| tree[*id].label()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(tree.of_kind(Kind::Switch).len(), 3);
+        assert_eq!(tree.of_kind(Kind::NumaNode).len(), 8);
+        // By the switch, or over the top.
+        let hops = |to: usize| tree.hops(machines[0], machines[to]);
+        assert_eq!((hops(1), hops(2)), (2, 4));
+        let network = tree.interface("enp33s0").unwrap();
+        assert_eq!(tree.locality(network).unwrap().node, Some(0));
+    }
+}
