@@ -1,5 +1,5 @@
 // Collectives through memory that the processes of a communicator share: blocking and nonblocking
-// ones mixed on several communicators, of sizes that fit in a slot, take several or go by messages;
+// ones mixed on several communicators, of sizes that fit in a slot, take several turns or go by messages;
 // a root that runs ahead; processes that come late, so that the others sleep; communicators made
 // and freed; blocks of any sizes; counts that do not fit together.
 // run: 2 3 8
@@ -119,6 +119,31 @@ static void mixed(void) {
     for (int i = 0; i < COMMS; i++) OK(MPI_Comm_free(&comms[i]));
 }
 
+// Data that fits in no slot: all operations in several turns, and two begun together beside a blocking one.
+static void several_turns(void) {
+    int count = 450001, size = check_size, rank = check_rank;
+    for (int kind = 0; kind < 8; kind++) blocking(MPI_COMM_WORLD, kind, kind, count, kind % size);
+    MPI_Request requests[3];
+    int *shown = filled(11, rank == 1 ? 1 : 0, 2 * count), *reduced = filled(12, rank, count);
+    int *mine = filled(13, rank, count * size), *share = malloc(sizeof(int) * (size_t)count);
+    OK(MPI_Ibcast(shown, 2 * count, MPI_INT, 1, MPI_COMM_WORLD, &requests[0]));
+    OK(MPI_Iallreduce(MPI_IN_PLACE, reduced, count, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &requests[1]));
+    OK(MPI_Ireduce_scatter_block(mine, share, count, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &requests[2]));
+    blocking(MPI_COMM_WORLD, 14, 2, count, 0);
+    OK(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
+    judge("ibcast", 11, shown, 1, 0, 2 * count);
+    judge("iallreduce", 12, reduced, size - 1, 0, count);
+    judge("ireduce_scatter_block", 13, share, 0, rank * count, count);
+    for (int i = 0; i < count; i++) mine[i] = i;
+    OK(MPI_Reduce_scatter_block(MPI_IN_PLACE, mine, count / size, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    for (int i = 0; i < count / size; i++) {
+        if (mine[i] == size * (rank * (count / size) + i)) continue;
+        CHECK(0, "reduce_scatter_block in place: element %d is %d", i, mine[i]);
+        break;
+    }
+    free(shown), free(reduced), free(mine), free(share);
+}
+
 // Were the wake-up of a sleeper lost, each time would take half a second.
 static void late(void) {
     double start = MPI_Wtime();
@@ -232,6 +257,7 @@ int main(int argc, char **argv) {
     root_ahead();
     mixed();
     late();
+    several_turns();
     counts_that_do_not_fit();
     handing();
     handed_lengths_that_do_not_fit();

@@ -5,7 +5,8 @@
 //! reads. No process waits for more than one turn on a core of each of the others, and no message is
 //! sent (the *flat* algorithms). Where each has a core, what is long goes in pieces: one is written
 //! while those before are read. Of larger reductions each process combines one share and shows the
-//! result in its turn, or one process combines all for the others. What does not fit in a slot does not go over the board.
+//! result in its turn, or one process combines all for the others. What does not fit in a slot takes several
+//! turns, one after the other.
 //!
 //! The operations that move data name bytes ([`Schedule::counts_bytes`]), those that combine name
 //! elements, and those whose blocks have sizes of their own name whole blocks, each at the beginning
@@ -65,7 +66,41 @@ impl Rooms {
             [(small, Slots::Small), (middle, Slots::Middle), (large, Slots::Large)].into_iter();
         rooms.find_map(|(room, slots)| Some(of(room)?.for_slots(slots)))
     }
+
+    /// What `of` makes for a block of so many units, or, where that fits in no slot, for parts of it
+    /// that go one after the other. Places of `of` in the program's buffers lie in rows of as many units
+    /// as it is asked for.
+    pub fn fit_in_turns(
+        self,
+        units: usize,
+        of: impl Fn(Room, usize) -> Option<Schedule>,
+    ) -> Option<Schedule> {
+        self.fit(|room| of(room, units)).or_else(|| {
+            let parts = 2..=TURNS_MAX.min(units);
+            let mut lengths = parts.map(|parts| units.div_ceil(parts));
+            let longest = lengths.find(|length| of(self.large, *length).is_some())?;
+            let mut schedule = Schedule::default();
+            for before in (0..units).step_by(longest) {
+                let length = longest.min(units - before);
+                schedule.add_turn(&of(self.large, length)?, |place, done| {
+                    let first = place.first + done;
+                    match place.area {
+                        Area::Send | Area::Receive => {
+                            let (row, column) = (first / length, first % length);
+                            let there = place.area.block(row * units + before + column);
+                            (there, length - column)
+                        }
+                        _ => (place.area.block(first), place.count - done),
+                    }
+                });
+            }
+            Some(schedule.for_slots(Slots::Large))
+        })
+    }
 }
+
+/// What fits in no slot takes so many turns at most, which bounds the schedule.
+pub(crate) const TURNS_MAX: usize = 32;
 
 /// Boards are for communicators of at most this many processes: each reads the slots of all others.
 pub const SIZE_MAX: u32 = 32;

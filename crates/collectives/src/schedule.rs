@@ -19,6 +19,8 @@ pub struct Schedule {
     local: Vec<Local>,
     /// Where each round ends in the two lists.
     ends: Vec<RoundEnd>,
+    /// The rounds that begin a turn on the board, after the first one.
+    later_turns: Vec<usize>,
     scratch_blocks: usize,
     slot_blocks: usize,
     promised_blocks: usize,
@@ -243,6 +245,18 @@ impl Schedule {
         self.uses_board
     }
 
+    /// How many turns on the board it takes: one after the other each has slots and flags of its own.
+    #[inline]
+    pub fn turns(&self) -> usize {
+        1 + self.later_turns.len()
+    }
+
+    /// Whether a turn on the board begins with this round.
+    #[inline]
+    pub fn begins_turn(&self, round: usize) -> bool {
+        round == 0 || !self.later_turns.is_empty() && self.later_turns.contains(&round)
+    }
+
     /// Whether this member raises its flag, and so has something to show in its slot.
     #[inline]
     pub fn raises(&self) -> bool {
@@ -391,6 +405,49 @@ impl Schedule {
                     Local::Expose { .. } | Local::Hand { .. } | Local::Take { .. } => {
                         unreachable!("a board has the members that it has")
                     }
+                }
+            }
+            self.end_round();
+        }
+    }
+
+    /// Adds a turn on the board, whose steps are cut into parts that lie elsewhere: `part` tells for a
+    /// place, from the given block on, where that lies and how many blocks more are there in a row.
+    pub(crate) fn add_turn(
+        &mut self,
+        turn: &Schedule,
+        part: impl Fn(Place, usize) -> (Place, usize),
+    ) {
+        match self.ends.is_empty() {
+            true => self.promised_blocks = turn.promised_blocks,
+            false => self.later_turns.push(self.ends.len()),
+        }
+        self.promised_blocks = self.promised_blocks.min(turn.promised_blocks);
+        self.counts_bytes = turn.counts_bytes;
+        for round in turn.rounds() {
+            for transfer in round.transfers {
+                match *transfer {
+                    Transfer::Raise { stage } => self.raise(stage),
+                    Transfer::Await { peer, stage, count } => self.wait(peer, stage, count),
+                    Transfer::Send { .. } | Transfer::Receive { .. } => {
+                        unreachable!("on a board there are no messages")
+                    }
+                }
+            }
+            for step in round.local {
+                let (Local::Copy { from, into } | Local::Reduce { from, into, .. }) = *step else {
+                    unreachable!("what is exposed or handed over takes one turn");
+                };
+                let mut done = 0;
+                while done < from.count {
+                    let ((here, some), (there, others)) = (part(from, done), part(into, done));
+                    let count = some.min(others).min(from.count - done);
+                    let (here, there) = (here.part(0, count), there.part(0, count));
+                    match *step {
+                        Local::Reduce { first, .. } => self.reduce(here, there, first),
+                        _ => self.copy(here, there),
+                    }
+                    done += count;
                 }
             }
             self.end_round();

@@ -1,6 +1,6 @@
 //! What operations on the board cost, and those that copy once.
 
-use crate::board::{Room, Rooms, goes_by_shares, goes_through_one, piece_count};
+use crate::board::{Room, Rooms, TURNS_MAX, goes_by_shares, goes_through_one, piece_count};
 use crate::estimate::{Cost, Estimate};
 use crate::fold::Operands;
 use crate::member::Member;
@@ -32,11 +32,31 @@ pub(crate) fn on_board(
     rooms: Rooms,
     bytes: usize,
 ) -> Option<Cost> {
-    let movement = movement(operation, member, bytes);
-    if movement.room > rooms.large.slot_bytes || member.size < 2 {
+    if member.size < 2 {
         return None;
     }
-    let Movement { put, take, combine, share, .. } = movement;
+    // Blocks of sizes of their own are not cut.
+    let turns_max = if operation == Operation::Allgatherv { 1 } else { TURNS_MAX };
+    let mut parts =
+        (1..=turns_max).map(|turns| (turns, movement(operation, member, bytes.div_ceil(turns))));
+    let (turns, movement) = parts.find(|(_, part)| part.room <= rooms.large.slot_bytes)?;
+    let mut estimate = Estimate::new(member.situation);
+    estimate.repeat(turns as u64, |one| {
+        add_turn(one, operation, member, rooms, bytes.div_ceil(turns), &movement)
+    });
+    Some(estimate.cost())
+}
+
+/// One turn of the board for blocks of so many bytes.
+fn add_turn(
+    estimate: &mut Estimate<'_>,
+    operation: Operation,
+    member: Member,
+    rooms: Rooms,
+    bytes: usize,
+    movement: &Movement,
+) {
+    let Movement { put, take, combine, share, .. } = *movement;
     let size = u64::from(member.size);
     // Where they take turns and only the root waits, the others go on meanwhile: all cores work.
     let goes_on = movement.to_root && member.situation.crowded;
@@ -45,7 +65,6 @@ pub(crate) fn on_board(
         false => step,
     };
     let [put, take, combine] = [put, take, combine].map(spread);
-    let mut estimate = Estimate::new(member.situation);
     if operation == Operation::Alltoall {
         estimate.copy(size, bytes);
     }
@@ -75,7 +94,6 @@ pub(crate) fn on_board(
         true => one.flag_to_root(),
         false => one.flag(),
     });
-    Some(estimate.cost())
 }
 
 fn movement(operation: Operation, member: Member, bytes: usize) -> Movement {

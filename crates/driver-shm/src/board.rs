@@ -170,6 +170,13 @@ pub struct Turn {
     number: u64,
 }
 
+impl Turn {
+    /// The operation after this one in its series.
+    pub fn next(self) -> Self {
+        Self { number: self.number + 1, ..self }
+    }
+}
+
 /// What a member knows about a series.
 #[derive(Debug)]
 struct State {
@@ -238,12 +245,13 @@ impl Board {
         self.state(turn.series).bytes
     }
 
-    /// The next operation of a series, which all members take in the same order.
+    /// The next operation of a series, which all members take in the same order; or so many that follow
+    /// each other ([`Turn::next`]).
     #[inline]
-    pub fn begin(&self, series: Series) -> Turn {
+    pub fn begin(&self, series: Series, count: usize) -> Turn {
         let next = &self.state(series).next;
         let number = next.get();
-        next.set(number + 1);
+        next.set(number + count as u64);
         Turn { series, number }
     }
 
@@ -523,7 +531,7 @@ mod tests {
     #[test]
     fn what_was_raised_can_be_read() {
         let boards = boards(2);
-        let turns = [boards[0].begin(BLOCKING), boards[1].begin(BLOCKING)];
+        let turns = [boards[0].begin(BLOCKING, 1), boards[1].begin(BLOCKING, 1)];
         assert!(boards[0].is_free(turns[0], true));
         boards[0].write(turns[0], 100, 3, |slot| slot.copy_from_slice(b"abc"));
         assert!(boards[1].raised(turns[1], 0, 1).is_none());
@@ -532,14 +540,14 @@ mod tests {
         assert_eq!(boards[1].raised(turns[1], 0, 2), None);
         assert_eq!(boards[1].length(turns[1], 0), 103);
         boards[1].read(turns[1], 0, 100, 3, |slot| assert_eq!(slot, b"abc"));
-        let other = boards[1].begin(BEGUN);
+        let other = boards[1].begin(BEGUN, 1);
         assert_eq!(boards[1].raised(other, 0, 1), None, "series are apart");
     }
 
     #[test]
     fn a_slot_is_not_free_before_all_have_completed_its_last_operation() {
         let boards = boards(3);
-        let begin = |member: usize| boards[member].begin(BEGUN);
+        let begin = |member: usize| boards[member].begin(BEGUN, 1);
         let turns: Vec<[Turn; 3]> = (0..=16).map(|_| std::array::from_fn(begin)).collect();
         let last = turns[16];
         for (member, board) in boards.iter().enumerate() {
@@ -556,7 +564,7 @@ mod tests {
     fn flags_tell_how_far_the_others_are() {
         let boards = boards(2);
         for _ in 0..100 {
-            let turns = [boards[0].begin(BLOCKING), boards[1].begin(BLOCKING)];
+            let turns = [boards[0].begin(BLOCKING, 1), boards[1].begin(BLOCKING, 1)];
             for (board, turn) in boards.iter().zip(turns) {
                 assert!(board.is_free(turn, true));
                 board.raise(turn, 1, 0);
@@ -575,7 +583,7 @@ mod tests {
             let first = boards.remove(0);
             scope.spawn(move || {
                 for number in 0..10_000_u64 {
-                    let turn = first.begin(BLOCKING);
+                    let turn = first.begin(BLOCKING, 1);
                     while !first.is_free(turn, true) {
                         std::thread::yield_now();
                     }
@@ -590,7 +598,7 @@ mod tests {
             for board in boards {
                 scope.spawn(move || {
                     for number in 0..10_000_u64 {
-                        let turn = board.begin(BLOCKING);
+                        let turn = board.begin(BLOCKING, 1);
                         while board.raised(turn, 0, 1).is_none() {
                             std::thread::yield_now();
                         }
@@ -608,7 +616,7 @@ mod tests {
         let [reader, writer] = <[Board; 2]>::try_from(boards(2)).unwrap();
         // Such writes are timed, and then go past the caches.
         writer.manner.note(LONG_BYTES_MIN, Duration::from_secs(1));
-        let turns = [&reader, &writer].map(|board| board.begin(BEGUN));
+        let turns = [&reader, &writer].map(|board| board.begin(BEGUN, 1));
         let length = TIMED_BYTES + 100;
         writer.write_long(turns[1], 8, length, |done, slot, _| {
             (done..).zip(slot).for_each(|(number, byte)| *byte = number as u8);
@@ -623,7 +631,7 @@ mod tests {
     #[test]
     fn nobody_leaves_the_slots() {
         let boards = boards(2);
-        let turn = boards[0].begin(BEGUN);
+        let turn = boards[0].begin(BEGUN, 1);
         boards[0].raise(turn, 1, usize::MAX >> BEHIND_BITS);
         assert_eq!(boards[0].length(turn, 0), SLOT_BYTES);
         let read = |offset, length| {

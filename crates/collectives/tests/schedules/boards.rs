@@ -1,6 +1,6 @@
 //! Operations on the board, for all sizes and both forms of input, in several orders of moves.
 
-use collectives::board::{self, Room};
+use collectives::board::{self, Room, Rooms};
 use collectives::{Input, Member, Operands, Schedule, Situation};
 
 use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
@@ -31,6 +31,16 @@ fn memory(own: Vec<Block>, result: usize, input: Input) -> Memory {
         Input::SendBuffer => Memory::new(own, vec![None; result]),
         Input::InPlace => Memory::new(Vec::new(), own),
     }
+}
+
+/// The schedule of `of` for blocks of so many units, in as many turns as it takes where there are only
+/// slots of one size.
+fn in_turns(
+    room: Room,
+    units: usize,
+    of: impl Fn(Room, usize) -> Option<Schedule>,
+) -> Option<Schedule> {
+    Rooms { small: room, middle: room, large: room }.fit_in_turns(units, of)
 }
 
 /// Blocks of bytes that the members make of several bytes each.
@@ -110,7 +120,16 @@ fn bcast_brings_the_data_of_the_root() {
                 false => Memory::new(Vec::new(), vec![None; total]),
             };
             let check = |_, end: &Memory| assert_eq!(end.receive, all);
-            run(size, room, 1, |member| board::bcast(member, room, root, total), memory, check);
+            run(
+                size,
+                room,
+                1,
+                |member| {
+                    in_turns(room, total, |room, total| board::bcast(member, room, root, total))
+                },
+                memory,
+                check,
+            );
         }
     });
 }
@@ -141,7 +160,9 @@ fn gather_and_scatter_move_blocks_of_each() {
                 room,
                 1,
                 |member: Member<'_>| {
-                    board::gather(member, room, root, count * BLOCK, others(member.rank))
+                    in_turns(room, count * BLOCK, |room, bytes| {
+                        board::gather(member, room, root, bytes, others(member.rank))
+                    })
                 },
                 gathered,
                 |rank, end| assert!(rank != root || end.receive == all),
@@ -156,7 +177,9 @@ fn gather_and_scatter_move_blocks_of_each() {
                 room,
                 1,
                 |member: Member<'_>| {
-                    board::scatter(member, room, root, count * BLOCK, others(member.rank))
+                    in_turns(room, count * BLOCK, |room, bytes| {
+                        board::scatter(member, room, root, bytes, others(member.rank))
+                    })
                 },
                 scattered,
                 |rank, end| {
@@ -183,13 +206,21 @@ fn allgather_and_alltoall_bring_blocks_to_all() {
                 receive[own..own + count * BLOCK].clone_from_slice(&bytes(rank, 0..count));
                 Memory::new(Vec::new(), receive)
             };
-            let of = |member: Member<'_>| board::allgather(member, room, count * BLOCK, input);
+            let of = |member: Member<'_>| {
+                in_turns(room, count * BLOCK, |room, bytes| {
+                    board::allgather(member, room, bytes, input)
+                })
+            };
             run(size, room, 1, of, gathered, |_, end| assert_eq!(end.receive, all));
             run(
                 size,
                 room,
                 1,
-                |member: Member<'_>| board::alltoall(member, room, count * BLOCK, input),
+                |member: Member<'_>| {
+                    in_turns(room, count * BLOCK, |room, bytes| {
+                        board::alltoall(member, room, bytes, input)
+                    })
+                },
                 |rank| memory(bytes(rank, 0..n * count), n * count * BLOCK, input),
                 |rank, end| {
                     let block = rank as usize * count..(rank as usize + 1) * count;
@@ -291,8 +322,11 @@ fn reductions_fold_in_the_order_of_ranks() {
             let all = elements(0..size, 0..count);
             let own = |rank: u32| elements(rank..rank + 1, 0..count);
             if root == 0 {
-                let of =
-                    |member: Member<'_>| board::allreduce(member, room, operands(count), input);
+                let of = |member: Member<'_>| {
+                    in_turns(room, count, |room, count| {
+                        board::allreduce(member, room, operands(count), input)
+                    })
+                };
                 let start = |rank| memory(own(rank), count, input);
                 run(size, room, 8, of, start, |_, end| assert_eq!(end.receive, all));
             }
@@ -304,7 +338,11 @@ fn reductions_fold_in_the_order_of_ranks() {
                 size,
                 room,
                 8,
-                |member: Member<'_>| board::reduce(member, room, root, operands(count), input),
+                |member: Member<'_>| {
+                    in_turns(room, count, |room, count| {
+                        board::reduce(member, room, root, operands(count), input)
+                    })
+                },
                 start,
                 |rank, end| assert!(rank != root || end.receive == all),
             );
@@ -315,17 +353,26 @@ fn reductions_fold_in_the_order_of_ranks() {
 #[test]
 fn scans_fold_those_below() {
     unrooted(|size, room, input| {
-        let count = 5;
-        let start = |rank: u32| memory(elements(rank..rank + 1, 0..count), count, input);
-        let of = |member: Member<'_>| board::scan(member, room, operands(count), input);
-        run(size, room, 8, of, start, |rank, end| {
-            assert_eq!(end.receive, elements(0..rank + 1, 0..count));
-        });
-        let of = |member: Member<'_>| board::exscan(member, room, operands(count), input);
-        run(size, room, 8, of, start, |rank, end| match rank {
-            0 => assert_eq!(end.receive, start(0).receive),
-            _ => assert_eq!(end.receive, elements(0..rank, 0..count)),
-        });
+        [5, 300].into_iter().for_each(|count| {
+            let start = |rank: u32| memory(elements(rank..rank + 1, 0..count), count, input);
+            let of = |member: Member<'_>| {
+                in_turns(room, count, |room, count| {
+                    board::scan(member, room, operands(count), input)
+                })
+            };
+            run(size, room, 8, of, start, |rank, end| {
+                assert_eq!(end.receive, elements(0..rank + 1, 0..count));
+            });
+            let of = |member: Member<'_>| {
+                in_turns(room, count, |room, count| {
+                    board::exscan(member, room, operands(count), input)
+                })
+            };
+            run(size, room, 8, of, start, |rank, end| match rank {
+                0 => assert_eq!(end.receive, start(0).receive),
+                _ => assert_eq!(end.receive, elements(0..rank, 0..count)),
+            });
+        })
     });
 }
 
@@ -339,7 +386,9 @@ fn reduce_scatter_folds_shares() {
                 memory(own, count, input)
             };
             let of = |member: Member<'_>| {
-                board::reduce_scatter_block(member, room, operands(count), input)
+                in_turns(room, count, |room, count| {
+                    board::reduce_scatter_block(member, room, operands(count), input)
+                })
             };
             run(size, room, 8, of, start, |rank, end| {
                 let first = rank as usize * count;

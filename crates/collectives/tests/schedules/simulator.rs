@@ -97,7 +97,9 @@ struct Process {
     /// What of the others it knows to have happened before, and its own time, which advances
     /// whenever it tells others.
     clock: Clock,
-    slot: Slot,
+    /// Its slots, one for each turn on the board, and which turn it is in.
+    slots: Vec<Slot>,
+    turn: usize,
     /// What it has exposed, and its own time when it did.
     exposed: Vec<(Role, Area, u64)>,
     /// Who has used blocks of its buffers.
@@ -124,7 +126,8 @@ impl Process {
         clock.iter_mut().skip(rank).take(1).for_each(|time| *time = 1);
         // What is handed over has a block for each member.
         let slot_blocks = if schedule.hands() { size } else { schedule.slot_blocks() };
-        let blocks = vec![SlotBlock::default(); slot_blocks];
+        let slot = Slot { blocks: vec![SlotBlock::default(); slot_blocks], raised: Vec::new() };
+        let slots = vec![slot; schedule.turns()];
         Self {
             schedule,
             memory,
@@ -134,7 +137,8 @@ impl Process {
             seed,
             awaited: Vec::new(),
             clock,
-            slot: Slot { blocks, raised: Vec::new() },
+            slots,
+            turn: 0,
             exposed: Vec::new(),
             uses: HashMap::new(),
         }
@@ -254,8 +258,9 @@ fn join(clock: &mut Clock, other: &Clock) {
 /// Takes notice of what others have raised that `rank` waits for.
 fn look_at_board(processes: &mut [Process], rank: usize) {
     let awaited = std::mem::take(&mut processes[rank].awaited);
+    let turn = processes[rank].turn;
     for (peer, stage) in awaited {
-        match processes[peer as usize].slot.raised.get(usize::from(stage) - 1).cloned() {
+        match processes[peer as usize].slots[turn].raised.get(usize::from(stage) - 1).cloned() {
             Some(raised) => join(&mut processes[rank].clock, &raised),
             None => processes[rank].awaited.push((peer, stage)),
         }
@@ -277,8 +282,8 @@ fn read(processes: &mut [Process], rank: usize, place: Place) -> Vec<Block> {
         }
     };
     let clock = processes[rank].clock.clone();
-    let owner = owner as usize;
-    let blocks = &mut processes[owner].slot.blocks[place.first..place.first + place.count];
+    let (owner, turn) = (owner as usize, processes[rank].turn);
+    let blocks = &mut processes[owner].slots[turn].blocks[place.first..place.first + place.count];
     for block in &mut *blocks {
         assert!(block.content.is_some(), "{rank} reads undefined blocks of the slot of {owner}");
         assert!(owner == rank || block.written <= clock[owner], "{rank} reads {place:?} too early");
@@ -303,7 +308,7 @@ fn write(processes: &mut [Process], rank: usize, place: Place, data: &[Block]) {
     };
     let process = &mut processes[rank];
     assert_eq!(owner as usize, rank, "{rank} writes into the slot of {owner}");
-    for (block, data) in process.slot.blocks[place.first..].iter_mut().zip(data) {
+    for (block, data) in process.slots[process.turn].blocks[place.first..].iter_mut().zip(data) {
         let disturbed = block.read.iter().find(|(reader, at)| *at > process.clock[*reader]);
         assert_eq!(disturbed, None, "{rank} writes over {place:?} while it may be read");
         *block = SlotBlock { content: data.clone(), written: process.clock[rank], read: vec![] };
@@ -317,8 +322,9 @@ fn post(rank: usize, process: &mut Process, channels: &mut [Channel]) {
     for transfer in round.transfers {
         match *transfer {
             Transfer::Raise { stage } => {
-                process.slot.raised.push(process.clock.clone());
-                assert_eq!(process.slot.raised.len(), usize::from(stage), "a stage is missing");
+                let raised = &mut process.slots[process.turn].raised;
+                raised.push(process.clock.clone());
+                assert_eq!(raised.len(), usize::from(stage), "a stage is missing");
                 process.clock[rank] += 1;
                 continue;
             }
@@ -440,7 +446,11 @@ fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]
         write(processes, rank, into, &data);
     }
     processes[rank].round += 1;
+    if schedule.begins_turn(processes[rank].round) {
+        processes[rank].turn += 1;
+    }
     if processes[rank].round == processes[rank].schedule.round_count() {
+        assert_eq!(processes[rank].turn + 1, schedule.turns(), "a turn is missing");
         check_left_alone(&processes[rank]);
     }
 }

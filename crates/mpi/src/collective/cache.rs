@@ -219,7 +219,47 @@ impl ScheduleKey {
             Self::Alltoallv { input } => return board::alltoallv(member, input),
             _ => {}
         }
-        rooms.fit(|room| self.in_room(member, room))
+        match self.units() {
+            Some(units) => {
+                rooms.fit_in_turns(units, |room, units| self.of(units).in_room(member, room))
+            }
+            None => rooms.fit(|room| self.in_room(member, room)),
+        }
+    }
+
+    /// How many bytes a block has, or elements; none where blocks cannot be cut.
+    fn units(self) -> Option<usize> {
+        Some(match self {
+            Self::Bcast { bytes, .. } => bytes,
+            Self::Gather { block_bytes, .. }
+            | Self::Scatter { block_bytes, .. }
+            | Self::Allgather { block_bytes, .. }
+            | Self::Alltoall { block_bytes, .. } => block_bytes,
+            Self::Reduce { operands, .. }
+            | Self::Allreduce { operands, .. }
+            | Self::ReduceScatterBlock { operands, .. }
+            | Self::Scan { operands, .. }
+            | Self::Exscan { operands, .. } => operands.count,
+            _ => return None,
+        })
+    }
+
+    /// The same operation on blocks of so many bytes or elements.
+    fn of(mut self, units: usize) -> Self {
+        match &mut self {
+            Self::Bcast { bytes, .. } => *bytes = units,
+            Self::Gather { block_bytes, .. }
+            | Self::Scatter { block_bytes, .. }
+            | Self::Allgather { block_bytes, .. }
+            | Self::Alltoall { block_bytes, .. } => *block_bytes = units,
+            Self::Reduce { operands, .. }
+            | Self::Allreduce { operands, .. }
+            | Self::ReduceScatterBlock { operands, .. }
+            | Self::Scan { operands, .. }
+            | Self::Exscan { operands, .. } => operands.count = units,
+            _ => {}
+        }
+        self
     }
 
     fn in_room(self, member: Member, room: Room) -> Option<Schedule> {

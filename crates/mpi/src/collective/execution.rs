@@ -36,7 +36,7 @@ pub(crate) struct Execution<P> {
     exposed: Vec<RegionToken>,
     /// The round that is underway.
     round: usize,
-    /// Whether it was begun: on the board the first one waits until the own slot is free.
+    /// Whether it was begun: on the board the first one of a turn waits until the own slot is free.
     is_posted: bool,
     /// How many transfers of this round, from the first on, are over as far as the board goes.
     seen: usize,
@@ -132,7 +132,7 @@ impl<P: Copy> Execution<P> {
                 Slots::Large => driver_shm::Slots::Large,
             };
             let series = Series { blocking: self.is_blocking, slots };
-            self.turn = Some(board_of(channel).begin(series));
+            self.turn = Some(board_of(channel).begin(series, self.task.schedule.turns()));
         }
     }
 
@@ -158,6 +158,13 @@ impl<P: Copy> Execution<P> {
             self.take_local_steps(channel, round);
             self.round += 1;
             self.is_posted = false;
+            if schedule.begins_turn(self.round)
+                && let Some(turn) = self.turn
+            {
+                board_of(channel).complete(turn);
+                self.turn = Some(turn.next());
+                self.written = 0;
+            }
         }
         if self.task.schedule.hands() && !self.look_at_messages(channel) {
             return false;
@@ -228,7 +235,7 @@ impl<P: Copy> Execution<P> {
     /// Begins a round; false if it cannot begin yet.
     #[inline]
     fn post<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) -> bool {
-        if self.round == 0
+        if self.task.schedule.begins_turn(self.round)
             && let Some(turn) = self.turn
             && !board_of(channel).is_free(turn, self.task.schedule.raises())
         {
