@@ -4,7 +4,6 @@
 pub(crate) mod helping;
 mod life;
 mod record;
-mod sleeping;
 mod waiting;
 
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
@@ -24,6 +23,7 @@ use runtime::door::{self, Door, Visit};
 use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
 use runtime::nearness::RailPlace;
+use runtime::waiting::Room;
 use runtime::{Aim, Guidance, Runtime, parts};
 
 use crate::buffered::BufferPlace;
@@ -31,7 +31,6 @@ use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::window::Window;
-use sleeping::Sleepers;
 
 /// One operating system process as MPI sees it.
 ///
@@ -43,7 +42,7 @@ use sleeping::Sleepers;
 /// call holds [`Process::lock`], which waiting gives up; elsewhere each call passes the door
 /// ([`Process::enter_if`]), behind which the helper may be while the program is outside.
 pub struct Process {
-    lock: ReentrantLock,
+    room: Room,
     door: Door,
     /// Whether the helper is at work, which must not call functions of the program.
     helped: Cell<bool>,
@@ -67,9 +66,6 @@ pub struct Process {
     windows: RefCell<Vec<Rc<Window>>>,
     /// How many communicators have a board.
     boards: Rc<Cell<u32>>,
-    /// How often it has slept for the longest time in vain.
-    vain_sleeps: Cell<u32>,
-    sleepers: Sleepers,
     /// Where [`Process::elapsed_seconds`] begins.
     origin: Instant,
     /// What is set, read from the environment when it is first asked for.
@@ -135,7 +131,7 @@ type Read = (Configuration, Vec<String>);
 impl Default for Process {
     fn default() -> Self {
         Self {
-            lock: ReentrantLock::default(),
+            room: Room::default(),
             door: Door::default(),
             helped: Cell::new(false),
             helper: Cell::new(None),
@@ -150,8 +146,6 @@ impl Default for Process {
             underway: RefCell::default(),
             windows: RefCell::default(),
             boards: Rc::default(),
-            vain_sleeps: Cell::new(0),
-            sleepers: Sleepers::default(),
             origin: Instant::now(),
             configuration: parking_lot::Mutex::new(None),
             instruments: Instruments::default(),
@@ -215,7 +209,7 @@ impl Process {
     /// The lock that each call holds at the level [`ThreadLevel::Multiple`].
     #[inline]
     pub fn lock(&self) -> &ReentrantLock {
-        &self.lock
+        &self.room.lock
     }
 
     /// The program goes in, if this is the door for it: below the level
@@ -338,7 +332,7 @@ impl Process {
     /// How often it has slept for the longest time, and nothing happened.
     #[inline]
     pub(crate) fn vain_sleeps(&self) -> u32 {
-        self.vain_sleeps.get()
+        self.room.vain_sleeps()
     }
 
     /// How messages to the process with a rank in `communicator` travel, for people.

@@ -1,15 +1,20 @@
-//! What the door and the lock of the library need of the system.
+//! What the door and the lock of the library, and whoever waits in it, need of the system.
 
+use std::cell::Cell;
+use std::hint;
 use std::sync::LazyLock;
-use std::sync::atomic::AtomicU32;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use queues::door::Threads;
 pub use queues::door::{Door, Guest, Resting, Visit};
 use sys::{cores, futex, membarrier};
 
+use crate::waiting::Kernel;
+
 /// The operating system, for the threads of this process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct System;
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -47,5 +52,34 @@ impl Threads for System {
 
     fn now(&self) -> u64 {
         ORIGIN.elapsed().as_nanos() as u64
+    }
+}
+
+impl Kernel for System {
+    #[inline(always)]
+    fn spin(&self) {
+        hint::spin_loop();
+    }
+
+    fn sleep_at_most(&self, word: &AtomicU32, expected: u32, limit: Duration) {
+        futex::wait(word, expected, Some(limit));
+    }
+
+    fn pause(&self, duration: Duration) {
+        thread::sleep(duration);
+    }
+
+    #[inline]
+    fn thread_number(&self) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        thread_local! {
+            static NUMBER: Cell<u64> = const { Cell::new(0) };
+        }
+        NUMBER.with(|number| {
+            if number.get() == 0 {
+                number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            }
+            number.get()
+        })
     }
 }

@@ -1,20 +1,21 @@
 //! The one lock of a process whose threads may all call MPI at once.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use queues::lock::Lock;
 
 use crate::door::System;
+use crate::waiting::Kernel;
 
 /// A lock that its holder may take again, and give up wholly for a while.
 ///
 /// Callbacks of the program call MPI from inside MPI, hence the first; whoever waits for a message
 /// must let the others work, hence the second.
 #[derive(Debug, Default)]
-pub struct ReentrantLock {
+pub struct ReentrantLock<K = System> {
+    kernel: K,
     lock: Lock,
-    /// The holder, by [`thread_number`]; 0: nobody. Written by the holder only, so that a thread
+    /// The holder, by [`Kernel::thread_number`]; 0: nobody. Written by the holder only, so that a thread
     /// that reads its own number here holds the lock.
     holder: AtomicU64,
     /// How often the holder has taken it. Touched by the holder only.
@@ -25,13 +26,13 @@ pub struct ReentrantLock {
     present: AtomicU32,
 }
 
-impl ReentrantLock {
+impl<K: Kernel> ReentrantLock<K> {
     /// Takes the lock; every call needs one of [`unlock`](Self::unlock).
     #[inline]
     pub fn lock(&self) {
-        let own = thread_number();
+        let own = self.kernel.thread_number();
         if self.holder.load(Ordering::Relaxed) != own {
-            self.lock.take(&System);
+            self.lock.take(&self.kernel);
             self.holder.store(own, Ordering::Relaxed);
             add(&self.arrivals, 1);
             add(&self.present, 1);
@@ -43,7 +44,7 @@ impl ReentrantLock {
     pub fn try_lock(&self) -> bool {
         let taken = self.lock.try_take();
         if taken {
-            self.holder.store(thread_number(), Ordering::Relaxed);
+            self.holder.store(self.kernel.thread_number(), Ordering::Relaxed);
         }
         taken
     }
@@ -96,7 +97,7 @@ impl ReentrantLock {
     /// Gives the lock up, if this thread holds it, and passes time by `pause`: once, and again as
     /// long as that agrees and others have the lock.
     pub fn share(&self, mut pause: impl FnMut() -> bool) {
-        let own = thread_number();
+        let own = self.kernel.thread_number();
         if self.holder.load(Ordering::Relaxed) != own {
             pause();
             return;
@@ -110,7 +111,7 @@ impl ReentrantLock {
                 break;
             }
             if !agrees {
-                self.lock.take(&System);
+                self.lock.take(&self.kernel);
                 break;
             }
         }
@@ -121,7 +122,7 @@ impl ReentrantLock {
     #[inline]
     fn release(&self) {
         self.holder.store(0, Ordering::Relaxed);
-        self.lock.give(&System);
+        self.lock.give(&self.kernel);
     }
 }
 
@@ -133,21 +134,6 @@ fn add(counter: &AtomicU32, number: u32) -> u32 {
     sum
 }
 
-/// A number for the calling thread, never 0.
-#[inline]
-fn thread_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local! {
-        static NUMBER: Cell<u64> = const { Cell::new(0) };
-    }
-    NUMBER.with(|number| {
-        if number.get() == 0 {
-            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        number.get()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,7 +141,7 @@ mod tests {
 
     #[test]
     fn excludes_others_and_admits_the_holder_again() {
-        let lock = ReentrantLock::default();
+        let lock = ReentrantLock::<System>::default();
         let (inside, total) = (AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {

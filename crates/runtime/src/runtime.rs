@@ -180,6 +180,7 @@ impl Runtime {
             // Enough has gathered: the rail shall look whether it has room again.
             self.progress();
         }
+        self.leave_to_others();
         request
     }
 
@@ -212,6 +213,7 @@ impl Runtime {
         // A message that was here already may have to be fetched or acknowledged.
         if self.engine.submitted() != before {
             self.follow_up();
+            self.leave_to_others();
         }
         request
     }
@@ -240,6 +242,7 @@ impl Runtime {
     pub fn receive_message(&mut self, message: MessageId, buffer: Buffer) -> Option<RequestId> {
         let request = self.engine.receive_message(message, buffer);
         self.follow_up();
+        self.leave_to_others();
         request
     }
 
@@ -247,6 +250,17 @@ impl Runtime {
     pub fn cancel(&mut self, request: RequestId) {
         self.engine.cancel(request);
         self.flush();
+        self.leave_to_others();
+    }
+
+    /// What could not go yet is looked after by whoever of this process sleeps, as the caller may go
+    /// away to compute.
+    fn leave_to_others(&self) {
+        if self.engine.has_work()
+            && let Some(doorbell) = self.rails.shm.doorbell()
+        {
+            doorbell.ring();
+        }
     }
 
     /// Whether a request is complete.

@@ -5,11 +5,35 @@
 //! cores it yields from the first, as the message it waits for may be written by who gets the
 //! core; where only threads of its own do, it looks a few times in between, as the peer may be at work
 //! on another core; and whoever has waited long sleeps, and burns nothing.
+//!
+//! All of it sees the system as a [`Kernel`], and who waits as a [`Waiter`], so that it also runs in
+//! simulated time, where processes lose their cores and wake-ups come late (the crate `sim`).
 
-use std::hint;
-use std::time::{Duration, Instant};
+mod room;
+mod sleeping;
 
-use sys::cores;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use queues::door::Threads;
+
+pub use room::{Room, Waiter, wait};
+pub use sleeping::wake_others;
+
+/// What waiting needs of the system besides what doors and locks do.
+pub trait Kernel: Threads + Default {
+    /// Lets the time of one look pass.
+    fn spin(&self);
+
+    /// Sleeps while the word is `expected`, or shorter, and for `limit` at most.
+    fn sleep_at_most(&self, word: &AtomicU32, expected: u32, limit: Duration);
+
+    /// Sleeps for so long.
+    fn pause(&self, duration: Duration);
+
+    /// A number for the calling thread, never 0.
+    fn thread_number(&self) -> u64;
+}
 
 /// Spinning at most this long with a core of one's own.
 const SPIN_MAX: Duration = Duration::from_micros(200);
@@ -40,9 +64,9 @@ pub const SLEEP_MAX: Duration = Duration::from_millis(500);
 pub struct Patience {
     crowd: Crowd,
     rounds: u32,
-    since: Option<Instant>,
+    since: Option<u64>,
     /// When it yielded last to threads of its own process.
-    yielded: Option<Instant>,
+    yielded: Option<u64>,
     stage: Stage,
     /// After how long sleeping begins.
     awake_max: Duration,
@@ -98,36 +122,37 @@ impl Patience {
 
     /// Passes the time of one round, and says whether it is time to sleep, which the caller does.
     #[inline]
-    pub fn pass(&mut self) -> Stage {
+    pub fn pass(&mut self, kernel: &impl Kernel) -> Stage {
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
-            self.look_at_clock();
+            self.look_at_clock(kernel);
         }
         match self.stage {
-            Stage::Spin if self.crowd == Crowd::Threads => self.spin_among_threads(),
-            Stage::Spin => hint::spin_loop(),
-            Stage::Yield => cores::yield_now(),
+            Stage::Spin if self.crowd == Crowd::Threads => self.spin_among_threads(kernel),
+            Stage::Spin => kernel.spin(),
+            Stage::Yield => kernel.pass_core(),
             Stage::Sleep => {}
         }
         self.stage
     }
 
-    fn spin_among_threads(&mut self) {
+    fn spin_among_threads(&mut self, kernel: &impl Kernel) {
         if self.rounds % ROUNDS_AMONG_THREADS != 1 {
-            hint::spin_loop();
+            kernel.spin();
             return;
         }
-        let now = Instant::now();
-        if now - *self.yielded.get_or_insert(now) >= SPIN_AMONG_THREADS {
-            cores::yield_now();
+        let now = kernel.now();
+        let spun = now - *self.yielded.get_or_insert(now);
+        if Duration::from_nanos(spun) >= SPIN_AMONG_THREADS {
+            kernel.pass_core();
             self.yielded = None;
         }
     }
 
     #[cold]
-    fn look_at_clock(&mut self) {
-        let now = Instant::now();
-        let waited = now - *self.since.get_or_insert(now);
+    fn look_at_clock(&mut self, kernel: &impl Kernel) {
+        let now = kernel.now();
+        let waited = Duration::from_nanos(now - *self.since.get_or_insert(now));
         if waited >= self.awake_max {
             self.stage = Stage::Sleep;
         } else if waited >= SPIN_MAX {
@@ -139,20 +164,21 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::door::System;
 
     #[test]
     fn spins_then_yields_then_sleeps() {
         let mut patience = Patience::new(Crowd::Nobody);
-        let mut stages = vec![patience.pass()];
+        let mut stages = vec![patience.pass(&System)];
         while *stages.last().unwrap() != Stage::Sleep {
-            let stage = patience.pass();
+            let stage = patience.pass(&System);
             if stage != *stages.last().unwrap() {
                 stages.push(stage);
             }
         }
         assert_eq!(stages.first(), Some(&Stage::Spin));
         patience.renew();
-        assert_eq!(patience.pass(), Stage::Spin);
-        assert_eq!(Patience::new(Crowd::Processes).pass(), Stage::Yield);
+        assert_eq!(patience.pass(&System), Stage::Spin);
+        assert_eq!(Patience::new(Crowd::Processes).pass(&System), Stage::Yield);
     }
 }

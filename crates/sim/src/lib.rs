@@ -19,6 +19,7 @@ mod reference;
 mod region;
 mod setting;
 pub mod timed;
+pub mod waits;
 pub mod workloads;
 mod world;
 

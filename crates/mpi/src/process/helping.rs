@@ -25,7 +25,7 @@ struct Locked<'a>(&'a Process);
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        self.0.lock.give_back();
+        self.0.room.lock.give_back();
     }
 }
 
@@ -68,7 +68,8 @@ impl Process {
 
     /// The same where calls take the lock.
     pub fn help_with_lock(&self) -> Option<Help<'_>> {
-        self.lock
+        self.room
+            .lock
             .try_lock()
             .then(|| Help { process: self, entry: Entry::Lock { _held: Locked(self) } })
     }
@@ -175,7 +176,7 @@ impl<'a> Help<'a> {
     fn is_awaited(&self) -> bool {
         match &self.entry {
             Entry::Door(guest) => guest.is_awaited(),
-            Entry::Lock { .. } => self.process.lock.is_wanted(),
+            Entry::Lock { .. } => self.process.room.lock.is_wanted(),
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Progress, and waiting for it.
 
 use std::rc::Rc;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use driver::Doorbell;
 use engine::{Outcome, RequestId};
 use runtime::Aim;
-use runtime::waiting::{Crowd, Patience, SLEEP_MAX, Stage};
+use runtime::door::System;
+use runtime::waiting::{self, Crowd, Patience, Room, Stage, Waiter};
 
-use super::sleeping::Sleep;
 use super::{Advance, Process, ThreadLevel};
 
 impl Process {
@@ -78,7 +79,7 @@ impl Process {
                 }
             }
         }
-        self.wait_with(Some(id), &mut |process| process.is_complete(id));
+        waiting::wait(self, Some(id), &mut |process| process.is_complete(id));
         self.runtime().take(id).expect("the request is complete")
     }
 
@@ -98,17 +99,17 @@ impl Process {
                 }
             }
         }
-        self.wait_with(Some(id), &mut |process| process.is_complete(id));
+        waiting::wait(self, Some(id), &mut |process| process.is_complete(id));
     }
 
     /// Looks for a request as long as no other thread is here.
     fn look_alone(&self, id: RequestId) {
-        if self.lock.present() > 1 {
+        if self.room.lock.present() > 1 {
             return;
         }
         let mut runtime = self.runtime();
         for _ in 0..self.started().looks {
-            if runtime.is_complete(id) || self.lock.is_wanted() {
+            if runtime.is_complete(id) || self.room.lock.is_wanted() {
                 return;
             }
             runtime.progress();
@@ -118,48 +119,7 @@ impl Process {
     /// Makes progress until `done`, which is asked after each round.
     #[inline]
     pub fn wait_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        self.wait_with(None, done);
-    }
-
-    /// The same; `awaited`: all that is waited for is that this request is complete.
-    fn wait_with(&self, awaited: Option<RequestId>, done: &mut dyn FnMut(&Process) -> bool) {
-        if done(self) {
-            return;
-        }
-        let mut patience = self.patience();
-        let mut vain_sleeps = self.vain_sleeps.get();
-        let mut sleep = Sleep::new(awaited, self.lock.arrivals());
-        loop {
-            let active = self.progress();
-            if done(self) {
-                break;
-            }
-            // Now what waits here has been looked at since then, and says so.
-            if vain_sleeps != self.vain_sleeps.get() {
-                vain_sleeps = self.vain_sleeps.get();
-                self.answer_inquiries();
-            }
-            if active && (self.lock.present() <= 1 || sleep.is_watch()) {
-                patience.renew();
-            } else if self.pass(&mut patience, &mut sleep, done) {
-                // What happened to other threads' messages does not make this one wait shorter.
-                break;
-            }
-        }
-        self.rise(&sleep);
-    }
-
-    /// For a wait that begins now.
-    #[inline]
-    fn patience(&self) -> Patience {
-        let started = self.started();
-        let patience =
-            Patience::new(match (started.crowded, self.lock.present() > started.cores_each) {
-                (true, _) => Crowd::Processes,
-                (false, true) => Crowd::Threads,
-                (false, false) => Crowd::Nobody,
-            });
-        if started.aim == Aim::Compute { patience.sparing() } else { patience }
+        waiting::wait(self, None, done);
     }
 
     /// Looks a few times whether something in shared memory is done, without progress of messages.
@@ -172,14 +132,14 @@ impl Process {
     /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
     /// process looks again after a short sleep at most.
     pub(crate) fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        let mut patience = self.patience();
+        let mut patience = Waiter::patience(self);
         while !done(self) {
             if self.progress() {
                 patience.renew();
                 continue;
             }
-            self.lock.share(|| {
-                let stage = patience.pass();
+            self.room.lock.share(|| {
+                let stage = patience.pass(&System);
                 if stage == Stage::Sleep {
                     thread::sleep(POLL_SLEEP);
                 }
@@ -188,51 +148,10 @@ impl Process {
         }
     }
 
-    /// Lets time pass until there may be something to do; whether what is waited for is done.
+    /// Wakes the threads that sleep and have what they wait for.
     #[inline]
-    fn pass(
-        &self,
-        patience: &mut Patience,
-        sleep: &mut Sleep,
-        done: &mut dyn FnMut(&Process) -> bool,
-    ) -> bool {
-        if self.level.get() != ThreadLevel::Multiple {
-            return patience.pass() == Stage::Sleep && self.sleep(done);
-        }
-        let mut stage = Stage::Spin;
-        self.lock.share(|| {
-            stage = patience.pass();
-            stage != Stage::Sleep
-        });
-        stage == Stage::Sleep && self.sleep_beside_others(sleep, done)
-    }
-
-    /// Sleeps until the doorbell rings; whether what is waited for is done already.
-    #[cold]
-    pub(super) fn sleep(&self, done: &mut dyn FnMut(&Process) -> bool) -> bool {
-        let Some(doorbell) = self.started().doorbell.clone() else { return false };
-        let ticket = doorbell.arm();
-        // What arrived before the bell was armed did not ring it, nor did flags that were raised on
-        // boards, which only `done` or an operation underway looks at; and nobody rings when a rail
-        // has room again.
-        let active = self.progress();
-        if done(self) {
-            return true;
-        }
-        if active || self.runtime().must_look_again() {
-            thread::yield_now();
-            return false;
-        }
-        let since = Instant::now();
-        self.lock.without(|| doorbell.wait(ticket, SLEEP_MAX));
-        let slept = since.elapsed();
-        self.instruments.runtime.note_sleep(slept);
-        self.instruments.journal.note_sleep(slept);
-        if slept >= SLEEP_MAX {
-            self.look_for_the_ended();
-            self.vain_sleeps.set(self.vain_sleeps.get().wrapping_add(1));
-        }
-        false
+    pub fn wake_other_threads(&self) {
+        waiting::wake_others(self);
     }
 
     /// Ends the job if a peer has ended without leaving it: some launchers do not see to that. Until
@@ -250,12 +169,69 @@ impl Process {
             return;
         }
         // Most launchers end the job themselves, and know better what happened.
-        self.lock.without(|| thread::sleep(LAUNCHER_TIME_MAX));
+        self.room.lock.without(|| thread::sleep(LAUNCHER_TIME_MAX));
         if let Some(gate) = self.runtime().ended_peer()
             && !are_expected()
         {
             self.runtime().end_job_without(gate);
         }
+    }
+}
+
+impl Waiter for Process {
+    type Kernel = System;
+
+    #[inline(always)]
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    #[inline]
+    fn is_shared(&self) -> bool {
+        self.level.get() == ThreadLevel::Multiple
+    }
+
+    #[inline]
+    fn patience(&self) -> Patience {
+        let started = self.started();
+        let patience =
+            Patience::new(match (started.crowded, self.room.lock.present() > started.cores_each) {
+                (true, _) => Crowd::Processes,
+                (false, true) => Crowd::Threads,
+                (false, false) => Crowd::Nobody,
+            });
+        if started.aim == Aim::Compute { patience.sparing() } else { patience }
+    }
+
+    #[inline]
+    fn progress(&self) -> bool {
+        Process::progress(self)
+    }
+
+    #[inline]
+    fn is_complete(&self, request: RequestId) -> bool {
+        Process::is_complete(self, request)
+    }
+
+    fn must_look_again(&self) -> bool {
+        self.runtime().must_look_again()
+    }
+
+    fn doorbell(&self) -> Option<&Arc<dyn Doorbell>> {
+        self.started().doorbell.as_ref()
+    }
+
+    fn note_sleep(&self, slept: Duration) {
+        self.instruments.runtime.note_sleep(slept);
+        self.instruments.journal.note_sleep(slept);
+    }
+
+    fn note_vain_sleep(&self) {
+        self.look_for_the_ended();
+    }
+
+    fn answer_inquiries(&self) {
+        Process::answer_inquiries(self);
     }
 }
 

@@ -1,0 +1,157 @@
+//! The wait itself: looks, patience, sleep.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use driver::Doorbell;
+use engine::RequestId;
+use queues::door::Threads;
+
+use super::sleeping::{self, Sleep, Sleepers};
+use super::{Kernel, Patience, SLEEP_MAX, Stage};
+use crate::door::System;
+use crate::lock::ReentrantLock;
+
+/// Where the threads of one process wait.
+#[derive(Debug, Default)]
+pub struct Room<K = System> {
+    /// What each call holds where threads may call all at once, and waiting gives up.
+    pub lock: ReentrantLock<K>,
+    pub(super) kernel: K,
+    pub(super) sleepers: Sleepers,
+    /// How often the process has slept for the longest time in vain.
+    vain_sleeps: Cell<u32>,
+}
+
+impl<K> Room<K> {
+    /// How often the process has slept for the longest time, and nothing happened.
+    #[inline]
+    pub fn vain_sleeps(&self) -> u32 {
+        self.vain_sleeps.get()
+    }
+}
+
+/// A process whose threads wait.
+pub trait Waiter {
+    /// The system under it.
+    type Kernel: Kernel;
+
+    /// Where they wait.
+    fn room(&self) -> &Room<Self::Kernel>;
+
+    /// Whether its threads may call all at once, so that each call holds the lock of the room.
+    fn is_shared(&self) -> bool;
+
+    /// For a wait that begins now.
+    fn patience(&self) -> Patience;
+
+    /// Makes one round of progress, and tells threads that sleep of it ([`wake_others`]); whether
+    /// there was anything to do.
+    ///
+    /// [`wake_others`]: super::wake_others
+    fn progress(&self) -> bool;
+
+    /// Whether a request is complete.
+    fn is_complete(&self, request: RequestId) -> bool;
+
+    /// Whether something waits of which no doorbell tells.
+    fn must_look_again(&self) -> bool;
+
+    /// What rings when something arrives; none if nothing can.
+    fn doorbell(&self) -> Option<&Arc<dyn Doorbell>>;
+
+    /// It has slept for so long.
+    fn note_sleep(&self, slept: Duration);
+
+    /// It has slept for the longest time in vain.
+    fn note_vain_sleep(&self);
+
+    /// What waits here has been looked at since the last vain sleep, and says so.
+    fn answer_inquiries(&self);
+}
+
+/// Makes progress until `done`, which is asked after each round; `awaited`: all that is waited for is
+/// that this request is complete.
+pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn FnMut(&W) -> bool) {
+    if done(waiter) {
+        return;
+    }
+    let room = waiter.room();
+    let mut patience = waiter.patience();
+    let mut vain_sleeps = room.vain_sleeps.get();
+    let mut sleep = Sleep::new(awaited, room.lock.arrivals());
+    loop {
+        let active = waiter.progress();
+        if done(waiter) {
+            break;
+        }
+        // Now what waits here has been looked at since then, and says so.
+        if vain_sleeps != room.vain_sleeps.get() {
+            vain_sleeps = room.vain_sleeps.get();
+            waiter.answer_inquiries();
+        }
+        if active && (room.lock.present() <= 1 || sleep.is_watch()) {
+            patience.renew();
+            sleep.renew();
+        } else if pass(waiter, &mut patience, &mut sleep, done) {
+            // What happened to other threads' messages does not make this one wait shorter.
+            break;
+        }
+    }
+    sleeping::rise(waiter, &sleep);
+}
+
+/// Lets time pass until there may be something to do; whether what is waited for is done.
+#[inline]
+fn pass<W: Waiter>(
+    waiter: &W,
+    patience: &mut Patience,
+    sleep: &mut Sleep,
+    done: &mut dyn FnMut(&W) -> bool,
+) -> bool {
+    let room = waiter.room();
+    if !waiter.is_shared() {
+        return patience.pass(&room.kernel) == Stage::Sleep
+            && sleep_until_rung(waiter, sleep, done);
+    }
+    let mut stage = Stage::Spin;
+    room.lock.share(|| {
+        stage = patience.pass(&room.kernel);
+        stage != Stage::Sleep
+    });
+    stage == Stage::Sleep && sleeping::sleep_beside_others(waiter, sleep, done)
+}
+
+/// Sleeps until the doorbell rings; whether what is waited for is done already.
+#[cold]
+pub(super) fn sleep_until_rung<W: Waiter>(
+    waiter: &W,
+    sleep: &mut Sleep,
+    done: &mut dyn FnMut(&W) -> bool,
+) -> bool {
+    let Some(doorbell) = waiter.doorbell().cloned() else { return false };
+    let room = waiter.room();
+    let ticket = doorbell.arm();
+    // What arrived before the bell was armed did not ring it, nor did flags that were raised on
+    // boards, which only `done` or an operation underway looks at; and nobody rings when a rail
+    // has room again.
+    let active = waiter.progress();
+    if done(waiter) {
+        return true;
+    }
+    if active {
+        room.kernel.pass_core();
+        return false;
+    }
+    let limit = if waiter.must_look_again() { sleep.next_nap() } else { SLEEP_MAX };
+    let since = room.kernel.now();
+    room.lock.without(|| doorbell.wait(ticket, limit));
+    let slept = Duration::from_nanos(room.kernel.now() - since);
+    waiter.note_sleep(slept);
+    if slept >= SLEEP_MAX {
+        waiter.note_vain_sleep();
+        room.vain_sleeps.set(room.vain_sleeps.get().wrapping_add(1));
+    }
+    false
+}

@@ -1,0 +1,163 @@
+//! Threads of one process that wait at the same time.
+//!
+//! While they are awake, whichever has the lock makes progress for all. Those that have waited long
+//! sleep, each on a word of its own, and are woken one by one, by the thread that completes their
+//! requests. When no other thread comes any more, one of them, the **watch**, sleeps on the doorbell
+//! for all.
+
+use std::cell::{Cell, RefCell};
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use engine::RequestId;
+
+use super::room::{Waiter, sleep_until_rung};
+use super::{Kernel, SLEEP_MAX};
+
+/// The threads that are asleep.
+#[derive(Debug, Default)]
+pub(in crate::waiting) struct Sleepers {
+    asleep: RefCell<Vec<Sleeper>>,
+    /// What the watch waits for, as long as it is asleep.
+    watch: Cell<Option<Awaited>>,
+}
+
+/// A request whose completion is all that a thread waits for; without one, the thread itself must
+/// look.
+type Awaited = Option<RequestId>;
+
+#[derive(Debug)]
+struct Sleeper {
+    awaited: Awaited,
+    word: Arc<AtomicU32>,
+}
+
+/// How a wait has slept so far.
+#[derive(Debug)]
+pub(super) struct Sleep {
+    awaited: Awaited,
+    /// How often threads had come when it last looked.
+    arrivals: u32,
+    /// It was the watch.
+    watched: bool,
+    /// How long it sleeps next while there is something of which no doorbell tells.
+    nap: Duration,
+}
+
+const ASLEEP: u32 = 0;
+const WOKEN: u32 = 1;
+
+/// While other threads come and go, they make progress; so often a sleeper sees whether they still do.
+const NAP: Duration = Duration::from_millis(1);
+
+/// While something waits for room of which no doorbell tells, it looks again after so long; each time
+/// in vain doubles that, up to the last.
+const LOOKS_AGAIN: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
+
+impl Sleep {
+    /// A wait that begins when threads have come so often.
+    pub(super) fn new(awaited: Awaited, arrivals: u32) -> Self {
+        Self { awaited, arrivals, watched: false, nap: LOOKS_AGAIN.0 }
+    }
+
+    /// Something happened.
+    pub(super) fn renew(&mut self) {
+        self.nap = LOOKS_AGAIN.0;
+    }
+
+    /// How long to sleep while there is something of which no doorbell tells.
+    pub(super) fn next_nap(&mut self) -> Duration {
+        let longer = LOOKS_AGAIN.1.min(self.nap * 2);
+        mem::replace(&mut self.nap, longer)
+    }
+
+    /// Whether it was the watch, which makes progress for all.
+    pub(super) fn is_watch(&self) -> bool {
+        self.watched
+    }
+}
+
+/// Sleeps until what is waited for may be there; whether it is.
+#[cold]
+pub(super) fn sleep_beside_others<W: Waiter>(
+    waiter: &W,
+    sleep: &mut Sleep,
+    done: &mut dyn FnMut(&W) -> bool,
+) -> bool {
+    let room = waiter.room();
+    let arrivals = room.lock.arrivals();
+    let others_come = arrivals != sleep.arrivals;
+    sleep.arrivals = arrivals;
+    let sleepers = &room.sleepers;
+    let is_watched = sleepers.watch.get().is_some();
+    if !is_watched && !others_come {
+        sleepers.watch.set(Some(sleep.awaited));
+        sleep.watched = true;
+        let is_done = sleep_until_rung(waiter, sleep, done);
+        sleepers.watch.set(None);
+        return is_done;
+    }
+    let word = Arc::new(AtomicU32::new(ASLEEP));
+    let sleeper = Sleeper { awaited: sleep.awaited, word: Arc::clone(&word) };
+    sleepers.asleep.borrow_mut().push(sleeper);
+    let limit = if is_watched { SLEEP_MAX } else { NAP };
+    room.lock.without(|| room.kernel.sleep_at_most(&word, ASLEEP, limit));
+    sleepers.asleep.borrow_mut().retain(|sleeper| !Arc::ptr_eq(&sleeper.word, &word));
+    false
+}
+
+/// A wait is over: if it was the watch, another one takes its place.
+#[inline]
+pub(super) fn rise(waiter: &impl Waiter, sleep: &Sleep) {
+    if sleep.watched {
+        relieve_watch(waiter);
+    }
+}
+
+#[cold]
+fn relieve_watch(waiter: &impl Waiter) {
+    let room = waiter.room();
+    if room.sleepers.watch.get().is_none() {
+        let next = room.sleepers.asleep.borrow_mut().pop();
+        next.iter().for_each(|sleeper| sleeper.wake(&room.kernel));
+    }
+}
+
+/// Wakes the threads that sleep and have what they wait for; after each round of progress in which
+/// anything happened.
+#[inline]
+pub fn wake_others(waiter: &impl Waiter) {
+    if waiter.is_shared() {
+        wake_sleepers(waiter);
+    }
+}
+
+fn wake_sleepers(waiter: &impl Waiter) {
+    let room = waiter.room();
+    let Sleepers { asleep, watch } = &room.sleepers;
+    if asleep.borrow().is_empty() && watch.get().is_none() {
+        return;
+    }
+    let has = |awaited: Awaited| awaited.is_none_or(|id| waiter.is_complete(id));
+    asleep.borrow_mut().retain(|sleeper| {
+        let wakes = has(sleeper.awaited);
+        if wakes {
+            sleeper.wake(&room.kernel);
+        }
+        !wakes
+    });
+    if watch.get().is_some_and(has)
+        && let Some(doorbell) = waiter.doorbell()
+    {
+        doorbell.ring();
+    }
+}
+
+impl Sleeper {
+    fn wake(&self, kernel: &impl Kernel) {
+        self.word.store(WOKEN, Ordering::Release);
+        kernel.wake_one(&self.word);
+    }
+}

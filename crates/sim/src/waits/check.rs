@@ -1,0 +1,30 @@
+//! What must never be.
+
+use super::kernel::{self, Doing};
+use super::process::Process;
+
+/// A process does not sleep until it is woken though something waits for it and none of its threads
+/// is there to wake it.
+pub(super) fn sleeps_well(process: &Process) -> Result<(), String> {
+    let doings = kernel::doings(process.number());
+    let is_away = |doing: &Doing| !matches!(doing, Doing::Runs | Doing::Naps(_));
+    let listens = |doing: &Doing| *doing == Doing::SleepsOn(process.word());
+    if !doings.iter().all(is_away) {
+        return Ok(());
+    }
+    let number = process.number();
+    let sleeps = |doing: &Doing| matches!(doing, Doing::SleepsOn(_));
+    if doings.iter().any(sleeps) && !doings.iter().any(listens) {
+        return Err(format!("in process {number} threads sleep, and none by the doorbell"));
+    }
+    if process.is_being_told() {
+        return Ok(());
+    }
+    if process.has_mail() && doings.iter().any(listens) {
+        return Err(format!("process {number} sleeps though something has arrived for it"));
+    }
+    if process.has_work() && doings.iter().any(listens) {
+        return Err(format!("process {number} sleeps though it has something to send"));
+    }
+    Ok(())
+}

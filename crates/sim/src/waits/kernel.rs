@@ -1,0 +1,349 @@
+//! A system in virtual time: threads that take turns at each step, words to sleep on, a clock.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use fastrand::Rng;
+use generator::{Generator, Gn};
+use queues::door::Threads;
+use runtime::waiting::{Kernel, SLEEP_MAX};
+
+use super::Waits;
+
+/// The system under all processes of this world, which is that of the calling thread of ours.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Virtual;
+
+/// The threads of the world.
+#[derive(Default)]
+pub(super) struct Machine {
+    threads: Vec<Generator<'static, (), ()>>,
+}
+
+/// What a thread does, as far as the system knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// It runs, or waits for a core.
+    Runs,
+    /// The program computes.
+    Computes,
+    /// It sleeps on a word until it is woken.
+    SleepsOn(usize),
+    /// The same, but not for ever.
+    Naps(usize),
+    /// It has ended.
+    Ended,
+}
+
+/// What is known of all threads.
+struct Plan {
+    rng: Rng,
+    now: u64,
+    /// Who goes on when, in which of its turns: whoever was woken has another one by then.
+    agenda: BinaryHeap<Reverse<(u64, u64, usize, u64)>>,
+    made: u64,
+    threads: Vec<Thread>,
+    current: usize,
+    /// A process for which something has come.
+    suspect: Option<usize>,
+    habits: Habits,
+    done: Waits,
+}
+
+struct Thread {
+    process: usize,
+    doing: Doing,
+    turn: u64,
+}
+
+/// How long things take in this world, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Habits {
+    step: u64,
+    /// One in so many steps loses the core, for at most so long.
+    loss: u32,
+    loss_max: u64,
+    wake_max: u64,
+}
+
+impl Habits {
+    fn random(rng: &mut Rng) -> Self {
+        Self {
+            step: [1_000, 20_000, 50_000, 200_000][rng.usize(..4)],
+            loss: [10, 100, 10_000][rng.usize(..3)],
+            loss_max: [10_000, 1_000_000, 50_000_000][rng.usize(..3)],
+            wake_max: [1_000, 50_000, 20_000_000][rng.usize(..3)],
+        }
+    }
+}
+
+thread_local! {
+    static PLAN: RefCell<Option<Plan>> = const { RefCell::new(None) };
+}
+
+/// A world that has not ended after so many steps never will.
+const STEPS_MAX: u64 = 20_000_000;
+
+/// The stack of a thread, in words.
+const STACK_WORDS: usize = 16 << 10;
+
+fn plan<T>(use_it: impl FnOnce(&mut Plan) -> T) -> T {
+    PLAN.with_borrow_mut(|plan| use_it(plan.as_mut().expect("a world has begun")))
+}
+
+/// A world begins.
+pub(super) fn begin(mut rng: Rng) {
+    let habits = Habits::random(&mut rng);
+    let plan = Plan {
+        rng,
+        now: 0,
+        agenda: BinaryHeap::new(),
+        made: 0,
+        threads: Vec::new(),
+        current: 0,
+        suspect: None,
+        habits,
+        done: Waits::default(),
+    };
+    PLAN.set(Some(plan));
+}
+
+/// What has happened in the world that ends.
+pub(super) fn end() -> Waits {
+    plan(|plan| Waits { nanoseconds: plan.now, ..plan.done })
+}
+
+/// What the threads of a process do.
+pub(super) fn doings(process: usize) -> Vec<Doing> {
+    plan(|plan| {
+        let own = plan.threads.iter().filter(|thread| thread.process == process);
+        own.map(|thread| thread.doing).collect()
+    })
+}
+
+/// Something has come for a process, which must not sleep now.
+pub(super) fn suspect(process: usize) {
+    plan(|plan| plan.suspect = Some(process));
+}
+
+/// The program computes for so many nanoseconds.
+pub(super) fn compute(nanoseconds: u64) {
+    plan(|plan| {
+        let current = plan.current;
+        plan.threads[current].doing = Doing::Computes;
+        let time = plan.now + nanoseconds;
+        plan.call(current, time);
+    });
+    leave();
+}
+
+impl Plan {
+    fn call(&mut self, thread: usize, time: u64) {
+        self.made += 1;
+        let turn = self.threads[thread].turn;
+        self.agenda.push(Reverse((time, self.made, thread, turn)));
+    }
+
+    /// How long a step takes, of which so much is its own.
+    fn step(&mut self, own: u64) -> u64 {
+        let Habits { loss, loss_max, .. } = self.habits;
+        let lost = if self.rng.u32(..loss) == 0 {
+            self.done.losses += 1;
+            within(&mut self.rng, loss_max)
+        } else {
+            0
+        };
+        1 + self.rng.u64(own / 2..=own) + lost
+    }
+
+    fn wake(&mut self, word: usize, count: usize) {
+        let sleeps = |thread: &Thread| matches!(thread.doing, Doing::SleepsOn(on) | Doing::Naps(on) if on == word);
+        let all: Vec<_> = (0..self.threads.len()).filter(|&i| sleeps(&self.threads[i])).collect();
+        for index in all.into_iter().take(count) {
+            let time = self.now + within(&mut self.rng, self.habits.wake_max);
+            self.threads[index].turn += 1;
+            self.threads[index].doing = Doing::Runs;
+            self.call(index, time);
+            self.done.woken += 1;
+        }
+    }
+}
+
+/// A random length of time, long ones as often as short ones.
+pub(super) fn within(rng: &mut Rng, longest: u64) -> u64 {
+    let bits = rng.u32(0..=u64::BITS - longest.leading_zeros());
+    rng.u64(..=longest.min((1 << bits) - 1))
+}
+
+/// The calling thread lets others go on until its time comes.
+fn leave() {
+    #[expect(
+        deprecated,
+        reason = "a scope would have to be handed through the library's own code"
+    )]
+    generator::yield_with(());
+    plan(|plan| {
+        let current = plan.current;
+        plan.threads[current].doing = Doing::Runs;
+    });
+}
+
+/// A step of the calling thread that takes about so many nanoseconds, after which others may have come first.
+pub(super) fn pass(own: u64) {
+    let stays = plan(|plan| {
+        let time = plan.now + plan.step(own);
+        let stays = plan.agenda.peek().is_none_or(|Reverse((next, ..))| *next > time);
+        if stays {
+            plan.now = time;
+        } else {
+            plan.call(plan.current, time);
+        }
+        stays
+    });
+    if !stays {
+        leave();
+    }
+}
+
+/// The time that a look takes.
+pub(super) fn pass_look() {
+    let step = plan(|plan| plan.habits.step);
+    pass(step);
+}
+
+/// What a system call takes, in nanoseconds.
+const CALL_NS: u64 = 500;
+
+fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
+    pass(CALL_NS);
+    if word.load(Ordering::SeqCst) != expected {
+        return;
+    }
+    plan(|plan| {
+        let (current, address) = (plan.current, word.as_ptr().addr());
+        match limit {
+            // A limit for the damage that a lost wake-up does is no way to wake up.
+            None | Some(SLEEP_MAX) => plan.threads[current].doing = Doing::SleepsOn(address),
+            Some(limit) => {
+                plan.threads[current].doing = Doing::Naps(address);
+                let time = plan.now + limit.as_nanos() as u64 + plan.step(CALL_NS);
+                plan.call(current, time);
+            }
+        }
+    });
+    leave();
+}
+
+/// Wakes so many of those who sleep on a word.
+fn wake(word: &AtomicU32, count: usize) {
+    pass(CALL_NS);
+    plan(|plan| plan.wake(word.as_ptr().addr(), count));
+    pass(CALL_NS);
+}
+
+impl Threads for Virtual {
+    fn pass_barrier(&self) {
+        pass(CALL_NS);
+    }
+
+    fn sleep(&self, word: &AtomicU32, expected: u32) {
+        sleep_on(word, expected, None);
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        wake(word, usize::MAX);
+    }
+
+    fn wake_one(&self, word: &AtomicU32) {
+        wake(word, 1);
+    }
+
+    fn pass_core(&self) {
+        pass(CALL_NS);
+    }
+
+    fn now(&self) -> u64 {
+        plan(|plan| plan.now)
+    }
+}
+
+impl Kernel for Virtual {
+    fn spin(&self) {
+        pass(1);
+    }
+
+    fn sleep_at_most(&self, word: &AtomicU32, expected: u32, limit: Duration) {
+        sleep_on(word, expected, Some(limit));
+    }
+
+    fn pause(&self, duration: Duration) {
+        pass(duration.as_nanos() as u64);
+    }
+
+    fn thread_number(&self) -> u64 {
+        plan(|plan| plan.current as u64 + 1)
+    }
+}
+
+impl Machine {
+    /// A thread of a process begins with the world.
+    pub(super) fn start(&mut self, process: usize, run: impl FnOnce() + Send + 'static) {
+        self.threads.push(Gn::new_opt(STACK_WORDS, run));
+        plan(|plan| {
+            plan.threads.push(Thread { process, doing: Doing::Runs, turn: 0 });
+            let time = plan.now + plan.step(CALL_NS);
+            plan.call(plan.threads.len() - 1, time);
+        });
+    }
+
+    /// Lets all threads go on until they have ended; `check` is asked about each process of which a
+    /// thread begins to rest, and each of which [`suspect`] was told.
+    pub(super) fn run(
+        &mut self,
+        check: &mut dyn FnMut(usize) -> Result<(), String>,
+    ) -> Result<(), String> {
+        for _ in 0..STEPS_MAX {
+            let Some((thread, process)) = plan(Plan::next) else { return Self::all_ended() };
+            self.threads[thread].resume();
+            if self.threads[thread].is_done() {
+                plan(|plan| plan.threads[thread].doing = Doing::Ended);
+            }
+            let suspects = plan(|plan| {
+                let rests = plan.threads[thread].doing != Doing::Runs;
+                [rests.then_some(process), plan.suspect.take()]
+            });
+            for process in suspects.into_iter().flatten() {
+                check(process)
+                    .map_err(|what| format!("at {} ns: {what}", plan(|plan| plan.now)))?;
+            }
+        }
+        Err("the world does not end".into())
+    }
+
+    fn all_ended() -> Result<(), String> {
+        plan(|plan| match plan.threads.iter().position(|thread| thread.doing != Doing::Ended) {
+            None => Ok(()),
+            Some(index) => {
+                let process = plan.threads[index].process;
+                Err(format!("thread {index}, of process {process}, sleeps for ever"))
+            }
+        })
+    }
+}
+
+impl Plan {
+    /// Who goes on, and its process.
+    fn next(&mut self) -> Option<(usize, usize)> {
+        while let Some(Reverse((time, _, thread, turn))) = self.agenda.pop() {
+            if self.threads[thread].turn == turn {
+                self.threads[thread].turn += 1;
+                (self.now, self.current) = (time, thread);
+                return Some((thread, self.threads[thread].process));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,353 @@
+//! A process: an engine, an inbox with a doorbell, and the library's own way to wait.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{ContextId, GateId, RailId, RailProfile};
+use driver::Doorbell;
+use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send, ShortPacket, strategy};
+use memory::Buffer;
+use queues::bell;
+use queues::door::{Door, Threads};
+use runtime::waiting::{self, Crowd, Kernel, Patience, Room, Waiter};
+
+use super::kernel::{self, Virtual};
+
+pub(super) struct Process {
+    own: u32,
+    setting: Setting,
+    room: Room<Virtual>,
+    pub(super) door: Door,
+    engine: RefCell<Engine>,
+    context: ContextSlot,
+    inboxes: Rc<[Inbox]>,
+    bell: Arc<dyn Doorbell>,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    received: Cell<u64>,
+    sleeps: Cell<u64>,
+    visits: Cell<u64>,
+    /// Threads whose programs have not ended.
+    at_work: Cell<u32>,
+}
+
+/// What a process is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub threads: u32,
+    /// Threads call all at once, also if there is one.
+    pub shared: bool,
+    pub helped: bool,
+    pub crowd: Crowd,
+    pub sparing: bool,
+}
+
+/// What has arrived for a process.
+pub(super) struct Inbox {
+    owner: usize,
+    packets: RefCell<VecDeque<(GateId, Vec<u8>)>>,
+    /// How many have room.
+    places: usize,
+    /// How many senders have not rung yet.
+    publishing: Cell<u32>,
+    bell: Arc<Bell>,
+}
+
+/// The bell of the library, under which the system is virtual.
+#[derive(Debug, Default)]
+struct Bell(bell::Bell);
+
+impl Doorbell for Bell {
+    fn arm(&self) -> u32 {
+        // Who wants to sleep may lose its core since its last look.
+        kernel::pass_look();
+        self.0.arm(1, || Virtual.pass_barrier())
+    }
+
+    fn wait(&self, ticket: u32, timeout: Duration) {
+        Virtual.sleep_at_most(self.0.word(), ticket, timeout);
+    }
+
+    fn ring(&self) {
+        if self.0.ring().is_some() {
+            Virtual.wake(self.0.word());
+        }
+    }
+}
+
+impl Inbox {
+    pub(super) fn new(owner: usize, places: usize) -> Self {
+        let (packets, publishing, bell) = Default::default();
+        Self { owner, packets, places, publishing, bell }
+    }
+
+    /// Publishes a packet and rings; false if there is no room.
+    fn post(&self, from: GateId, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+        if self.packets.borrow().len() >= self.places {
+            return false;
+        }
+        let mut packet = vec![0; length];
+        fill(&mut packet);
+        self.publishing.set(self.publishing.get() + 1);
+        self.packets.borrow_mut().push_back((from, packet));
+        // The sender may lose its core between the two.
+        kernel::pass(1);
+        self.bell.ring();
+        self.publishing.set(self.publishing.get() - 1);
+        kernel::suspect(self.owner);
+        true
+    }
+}
+
+thread_local! {
+    static PROCESSES: RefCell<Vec<Rc<Process>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `body` with the processes of a world, which their threads find by number meanwhile.
+pub(super) fn with<T>(processes: Vec<Rc<Process>>, body: impl FnOnce(&[Rc<Process>]) -> T) -> T {
+    PROCESSES.set(processes.clone());
+    let result = body(&processes);
+    PROCESSES.take();
+    result
+}
+
+/// The process with a number.
+pub(super) fn find(number: usize) -> Rc<Process> {
+    PROCESSES.with_borrow(|processes| Rc::clone(&processes[number]))
+}
+
+const RAIL: RailId = RailId(0);
+
+fn rail() -> RailProfile {
+    RailProfile {
+        name: "virtual".into(),
+        packet_bytes_max: 512,
+        eager_bytes_max: 200,
+        fetch_segment_bytes_min: 0,
+        latency_ns: 100,
+        bandwidth_bytes_per_us: 1000,
+        packet_ns: 50,
+        bulk: false,
+    }
+}
+
+impl Process {
+    pub(super) fn new(own: u32, setting: Setting, inboxes: &Rc<[Inbox]>) -> Self {
+        let strategy = strategy::by_name("auto").expect("there is one of that name");
+        let mut engine = Engine::new(GateId(own), vec![rail()], Box::new(strategy));
+        (0..inboxes.len() as u32).for_each(|peer| engine.connect(GateId(peer), &[RAIL], false));
+        let context = engine.open_context(ContextId::new(3, 0), own);
+        let bell: Arc<dyn Doorbell> = inboxes[own as usize].bell.clone();
+        let counts = Counts::default();
+        counts.at_work.set(setting.threads);
+        let (engine, inboxes) = (RefCell::new(engine), Rc::clone(inboxes));
+        let (room, door) = Default::default();
+        Self { own, setting, room, door, engine, context, inboxes, bell, counts }
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.own as usize
+    }
+
+    /// The numbers of the others.
+    pub(super) fn peers(&self) -> Vec<usize> {
+        (0..self.inboxes.len()).filter(|other| *other != self.number()).collect()
+    }
+
+    pub(super) fn threads(&self) -> u32 {
+        self.setting.threads
+    }
+
+    pub(super) fn is_helped(&self) -> bool {
+        self.setting.helped
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.counts.received.get()
+    }
+
+    pub(super) fn sleeps(&self) -> u64 {
+        self.counts.sleeps.get()
+    }
+
+    pub(super) fn visits(&self) -> u64 {
+        self.counts.visits.get()
+    }
+
+    pub(super) fn count_visit(&self) {
+        self.counts.visits.set(self.visits() + 1);
+    }
+
+    /// The program of a thread has ended.
+    pub(super) fn note_end(&self) {
+        self.counts.at_work.set(self.counts.at_work.get() - 1);
+        self.bell.ring();
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.counts.at_work.get() == 0
+    }
+
+    /// A call of the program, as the library lets it in.
+    pub(super) fn call<T>(&self, body: impl FnOnce(&Self) -> T) -> T {
+        kernel::pass(1);
+        if self.setting.shared {
+            self.room.lock.lock();
+            let result = body(self);
+            self.room.lock.unlock();
+            return result;
+        }
+        let _visit = self.door.enter_if(true, &Virtual);
+        body(self)
+    }
+
+    pub(super) fn send(&self, to: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
+        let mut engine = self.engine.borrow_mut();
+        let (gate, context) = (GateId(to), self.context);
+        let send = Send { gate, peer: to, context, tag, synchronous: false, buffer };
+        let inbox = &self.inboxes[to as usize];
+        let own = GateId(self.own);
+        let post = |_, packet: ShortPacket<'_>| {
+            inbox.post(own, packet.packet_len(), |out| packet.write(out))
+        };
+        if engine.send_short(&send, post) {
+            return None;
+        }
+        let request = engine.send(send);
+        self.flush(&mut engine);
+        drop(engine);
+        self.leave_to_others();
+        Some(request)
+    }
+
+    pub(super) fn receive(&self, from: u32, tag: i32, buffer: Buffer) -> RequestId {
+        let mut engine = self.engine.borrow_mut();
+        let (source, tag) = (Some(from), Some(tag));
+        let request = engine.receive(Receive { context: self.context, source, tag, buffer });
+        self.flush(&mut engine);
+        drop(engine);
+        self.leave_to_others();
+        request
+    }
+
+    /// What found no room is looked after by those who sleep, as `Runtime` has it.
+    fn leave_to_others(&self) {
+        if self.has_work() {
+            self.bell.ring();
+        }
+    }
+
+    /// Whether a message from somebody is here that nobody has asked for.
+    pub(super) fn probe(&self, from: u32, tag: i32) -> bool {
+        self.engine.borrow().probe(self.context, Some(from), Some(tag)).is_some()
+    }
+
+    /// Gives a complete request back.
+    pub(super) fn take(&self, request: RequestId) {
+        let outcome = self.engine.borrow_mut().take(request).expect("it is complete");
+        assert!(outcome.problem.is_none(), "{outcome:?}");
+    }
+
+    pub(super) fn count_received(&self) {
+        self.counts.received.set(self.received() + 1);
+    }
+
+    pub(super) fn has_work(&self) -> bool {
+        self.engine.borrow().has_work()
+    }
+
+    pub(super) fn has_requests(&self) -> bool {
+        self.engine.borrow().holdings().0 > 0
+    }
+
+    /// Whether something has arrived.
+    pub(super) fn has_mail(&self) -> bool {
+        !self.inboxes[self.number()].packets.borrow().is_empty()
+    }
+
+    /// Whether somebody has published something for it and has not rung yet.
+    pub(super) fn is_being_told(&self) -> bool {
+        self.inboxes[self.number()].publishing.get() > 0
+    }
+
+    /// The word on which it sleeps until the bell rings.
+    pub(super) fn word(&self) -> usize {
+        self.inboxes[self.number()].bell.0.word().as_ptr().addr()
+    }
+
+    fn flush(&self, engine: &mut Engine) -> bool {
+        let mut any = false;
+        for _ in 0..engine.gates_with_work() {
+            let Some(gate) = engine.gate_with_work() else { break };
+            let inbox = &self.inboxes[gate.0 as usize];
+            while inbox.packets.borrow().len() < inbox.places
+                && let Planned::Packet(length) = engine.plan(gate, RAIL, &mut |_| 0)
+            {
+                let own = GateId(self.own);
+                any |= inbox.post(own, length, |out| engine.write_packet(gate, RAIL, out));
+            }
+        }
+        any
+    }
+}
+
+impl Waiter for Process {
+    type Kernel = Virtual;
+
+    fn room(&self) -> &Room<Virtual> {
+        &self.room
+    }
+
+    fn is_shared(&self) -> bool {
+        self.setting.shared
+    }
+
+    fn patience(&self) -> Patience {
+        let patience = Patience::new(self.setting.crowd);
+        if self.setting.sparing { patience.sparing() } else { patience }
+    }
+
+    fn progress(&self) -> bool {
+        kernel::pass_look();
+        let mut engine = self.engine.borrow_mut();
+        let mut active = false;
+        loop {
+            let next = self.inboxes[self.number()].packets.borrow_mut().pop_front();
+            let Some((from, packet)) = next else { break };
+            engine.handle_packet(from, &packet).expect("engines understand each other");
+            active = true;
+        }
+        active |= self.flush(&mut engine);
+        drop(engine);
+        if active {
+            waiting::wake_others(self);
+        }
+        active
+    }
+
+    fn is_complete(&self, request: RequestId) -> bool {
+        self.engine.borrow().is_complete(request)
+    }
+
+    fn must_look_again(&self) -> bool {
+        self.has_work()
+    }
+
+    fn doorbell(&self) -> Option<&Arc<dyn Doorbell>> {
+        Some(&self.bell)
+    }
+
+    fn note_sleep(&self, _slept: Duration) {
+        self.counts.sleeps.set(self.sleeps() + 1);
+    }
+
+    fn note_vain_sleep(&self) {}
+
+    fn answer_inquiries(&self) {}
+}
