@@ -64,3 +64,13 @@ rank 3: rail on node 2 at 16, helper on 6-7, buffers on no node, 2 at the interf
 expect free_to_choose "2 rail on node 0 at 10, helper on 0-1, buffers on 0, 0 at the interface
 2 rail on node 2 at 10, helper on 4-5, buffers on 2, 0 at the interface" \
     "$(near --bind-to none | sed 's/rank .: //' | sort | uniq -c | sed 's/^ *//')"
+# Of each machine the process that is near an interface speaks for it, whatever its rank: here 1 and 3.
+cat >/tmp/ranks <<END
+rank 0=localhost slot=2-3
+rank 1=localhost slot=0-1
+rank 2=localhost slot=6-7
+rank 3=localhost slot=4-5
+END
+near --rankfile /tmp/ranks --record /tmp/matrix -x COMBRAY_COLLECTIVES=allreduce:hierarchical >/tmp/near
+expect elected_leaders "1 3
+3 1" "$(awk '$1 ~ /^[0-9]/ && ($1 < 2) != ($2 < 2) && $4 >= 100 { print $1, $2 }' /tmp/matrix | sort)$(grep -v '^rank' /tmp/near)"

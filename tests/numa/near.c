@@ -1,7 +1,8 @@
 // Run by guest.sh on a machine with four NUMA nodes and an interface near nodes 0 and 2: four processes that take
 // themselves to be on two machines, each process on a node of its own or free to choose. Each prints what it
 // finds: its rank, its nearest rail, where that is, where the helper may run, where the library's buffers lie,
-// and with whom it shares that interface.
+// and how many are
+// nearest to that interface.
 #include <combray.h>
 #include <dirent.h>
 #include <mpi.h>
@@ -78,6 +79,9 @@ int main(int argc, char **argv) {
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, 0, info, &network);
     MPI_Info_free(&info);
     if (network != MPI_COMM_NULL) MPI_Comm_size(network, &sharing);
+    // What is not rooted goes from machine to machine by their leaders.
+    int sum, one = 1;
+    for (int i = 0; i < 100; i++) MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     snprintf(line, sizeof line, "rank %d: rail on node %d at %d, helper on %s, buffers on%s, %d at the interface", rank,
              node, distance, threads, nodes[0] ? nodes : " no node", sharing);
     MPI_Gather(line, LINE, MPI_CHAR, all, LINE, MPI_CHAR, 0, MPI_COMM_WORLD);

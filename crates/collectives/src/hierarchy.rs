@@ -31,7 +31,7 @@ pub fn leaders(situation: &Situation) -> Vec<Vec<u32>> {
     let mut of_level = |layout: &Layout| {
         let of_part = |ranks: &Vec<u32>| {
             let root = above.iter().copied().find(|rank| ranks.binary_search(rank).is_ok());
-            leader(ranks, root, |_| 0)
+            leader(ranks, root, |rank| situation.distance(rank))
         };
         above = layout.parts().iter().map(of_part).collect();
         above.clone()
@@ -60,7 +60,10 @@ impl View {
         let parts = layout.parts();
         let is_own = |ranks: &Vec<u32>| ranks[0] == layout.first(member.rank);
         let part = parts.iter().position(is_own).unwrap_or_default();
-        let leaders = parts.iter().map(|ranks| leader(ranks, root, |_| 0)).collect();
+        let leaders = parts
+            .iter()
+            .map(|ranks| leader(ranks, root, |rank| member.situation.distance(rank)))
+            .collect();
         let inside = inside(member.situation, &parts[part]);
         Self {
             rank: member.rank,
@@ -448,6 +451,21 @@ mod tests {
         assert_eq!(leader(&members, Some(4), |_| 0), 3);
         assert_eq!(leader(&members, None, |rank| if rank == 3 { 2 } else { 1 }), 5);
         assert_eq!(leader(&members, Some(4), |rank| 10 - rank), 9);
+    }
+
+    #[test]
+    fn who_is_near_the_interface_speaks_for_the_machine() {
+        let layout = Layout::on_nodes(&[0, 0, 1, 1, 1]);
+        let distances = vec![16, 10, u32::MAX, 22, 22];
+        let all = Situation { layout, distances, ..Situation::default() };
+        assert_eq!(leaders(&all), [[1, 3]]);
+        let view = View::new(Member { rank: 4, size: 5, situation: &all }, Some(2));
+        assert_eq!(view.leaders, [1, 2], "a root leads");
+        // Inside a machine nobody is nearer to the others.
+        let parts = [(Width::Package, vec![0, 0, 1])];
+        let machine =
+            Situation { distances: vec![9, 5, 7], ..Situation::plain(3).in_parts(&parts) };
+        assert_eq!(leaders(&machine), [[0, 2]]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub struct Situation {
     pub layout: Layout,
     /// How they lie in parts of these, from the widest level to the narrowest ([`Level::all`]).
     pub levels: Vec<Level>,
+    /// By rank: how far a member is from a network interface, as those near one shall speak for their
+    /// machines. Empty: that is not known, or does not matter.
+    pub distances: Vec<u32>,
     /// How many cores the members on one machine may use; on the machine that has the fewest.
     pub cores: u32,
     /// Whether the processes of the communicator outnumber the cores that they may use, so that
@@ -81,6 +84,15 @@ impl Situation {
     pub fn widest(&self) -> &Layout {
         let inside = self.levels.first().filter(|_| self.layout.nodes == 1);
         inside.map_or(&self.layout, |level| &level.layout)
+    }
+
+    /// How far a member is from what leads to the other parts of the widest level; inside a machine all are
+    /// equally far.
+    pub(crate) fn distance(&self, rank: u32) -> u32 {
+        if self.layout.nodes == 1 {
+            return 0;
+        }
+        self.distances.get(rank as usize).copied().unwrap_or(0)
     }
 
     /// How many processes share a core where all of the fullest machine work.

@@ -81,6 +81,8 @@ struct Started {
     nodes: Vec<u32>,
     /// By rank in the job: in which parts of its machine it is; empty where that does not matter.
     parts: Vec<Parts>,
+    /// By rank in the job: how far it is from a network interface; empty likewise.
+    distances: Vec<u32>,
     job: Arc<Mutex<Job>>,
     rank: u32,
     size: u32,
@@ -301,7 +303,17 @@ impl Process {
         };
         let Guidance { costs, preferences, .. } = started.guidance;
         let cores = started.cores;
-        let all = Situation { layout, cores, crowded, costs, preferences, ..Situation::default() };
+        let distance = |gate: GateId| started.distances.get(gate.0 as usize).copied();
+        let distances = group.gates().map(distance).collect::<Option<_>>().unwrap_or_default();
+        let all = Situation {
+            layout,
+            distances,
+            cores,
+            crowded,
+            costs,
+            preferences,
+            ..Situation::default()
+        };
         let parts: Option<Vec<Parts>> =
             group.gates().map(|gate| started.parts.get(gate.0 as usize).copied()).collect();
         match parts {

@@ -2,8 +2,11 @@
 //!
 //! A rail whose place is not known is left out of every decision.
 
+use std::sync::{Mutex, PoisonError};
+
 use base::RailId;
 use engine::Engine;
+use launch::{Job, JoinError};
 use sys::{cores, numa};
 use topology::{CpuSet, Locality, NEAR, Topology};
 
@@ -40,6 +43,11 @@ pub struct Station {
 }
 
 impl Nearness {
+    /// How far the process is from the nearest rail.
+    pub(crate) fn distance(&self) -> Option<u32> {
+        Some(self.places.get(self.nearest?)?.as_ref()?.distance)
+    }
+
     /// Of the interfaces with these names and speeds, for the process with this rank as it may run now.
     pub(crate) fn of(interfaces: &[(&str, u64)], rank: u32) -> Self {
         let Some(tree) = machine::tree_with_devices() else { return Self::default() };
@@ -65,11 +73,32 @@ pub(crate) fn follow(engine: &mut Engine, nearness: &Nearness, company: f64) {
     }
 }
 
-/// Whether it matters to a job of `size` processes where interfaces are: this machine has several NUMA
-/// nodes, and some processes may be on others.
-pub(crate) fn matters(size: u32) -> bool {
-    let all_here = configuration::processes_here() == Some(size) && configuration::node().is_none();
-    !all_here && numa::nodes().is_ok_and(|nodes| nodes.len() > 1)
+/// Whether it matters to a process where interfaces are: its machine has several NUMA nodes, and some
+/// processes of the job may be on others.
+///
+/// # Errors
+/// The launcher is gone.
+pub(crate) fn matters(job: &Mutex<Job>) -> Result<bool, JoinError> {
+    if !numa::nodes().is_ok_and(|nodes| nodes.len() > 1) {
+        return Ok(false);
+    }
+    let mut job = job.lock().unwrap_or_else(PoisonError::into_inner);
+    let all_here = match configuration::processes_here() {
+        _ if configuration::node().is_some() => false,
+        Some(count) => count == job.size(),
+        None => {
+            let mapping = job.process_mapping()?;
+            mapping.is_some_and(|nodes| nodes.iter().all(|node| *node == nodes[0]))
+        }
+    };
+    Ok(!all_here)
+}
+
+/// The distances of all processes, those that are not known as the largest there is; nothing where none
+/// is known or all are alike.
+pub(crate) fn distances_that_matter(told: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
+    let all: Vec<u32> = told.map(|distance| distance.unwrap_or(u32::MAX)).collect();
+    if all.iter().all(|distance| *distance == all[0]) { Vec::new() } else { all }
 }
 
 /// Where interfaces with these names are, for a process that may run on the hardware threads `seat`.

@@ -45,6 +45,9 @@ pub struct Started {
     /// By rank: in which parts of its machine a process runs. Empty: all of a machine in the same, or it
     /// is not known.
     pub parts: Vec<Parts>,
+    /// By rank: how far a process is from the network interface that is nearest to it. Empty: not known,
+    /// or all alike.
+    pub distances: Vec<u32>,
     /// What to sleep on until something arrives.
     pub doorbell: Option<Arc<dyn Doorbell>>,
     /// How many cores the processes of one machine may use, where they are fewest; the same for all
@@ -109,9 +112,13 @@ pub fn start(
     let tcp = if size > 1 { Some(create_tcp(own, &job)?) } else { None };
     let (samples, complaint) = samples::kept();
     let (guidance, wrong_wishes) = Guidance::of_environment(samples.costs);
-    let neighbours = publish(&job, &shm, tcp.as_deref(), guidance)?;
-    let mut tcp = tcp.filter(|_| !neighbours.all_near);
-    let nearness = tcp.as_mut().filter(|_| nearness::matters(size)).map(|tcp| place(tcp, rank));
+    let mut tcp = tcp;
+    let nearness = match &mut tcp {
+        Some(tcp) if nearness::matters(&job)? => Some(place(tcp, rank)),
+        _ => None,
+    };
+    let neighbours = publish(&job, &shm, tcp.as_deref(), nearness.as_ref(), guidance)?;
+    let tcp = tcp.filter(|_| !neighbours.all_near);
     let rails = Rails::new(Loopback::new(own), shm, tcp);
     let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
     samples::follow(&mut engine, &samples);
@@ -148,6 +155,7 @@ pub fn start(
         crowded_somewhere: neighbours.crowded_somewhere,
         nodes: neighbours.nodes,
         parts: neighbours.parts,
+        distances: neighbours.distances,
         cores: neighbours.cores,
         guidance: neighbours.guidance,
         complaints: complaint.into_iter().chain(wrong_wishes).collect(),
@@ -229,6 +237,8 @@ struct Neighbours {
     nodes: Vec<u32>,
     /// By rank, as in [`Started`].
     parts: Vec<Parts>,
+    /// Likewise.
+    distances: Vec<u32>,
     /// Whether all processes are on this machine.
     all_near: bool,
     /// Whether those of this machine have fewer cores than they are.
@@ -248,6 +258,7 @@ fn publish(
     job: &Mutex<Job>,
     shm: &Shm,
     tcp: Option<&Tcp>,
+    nearness: Option<&Nearness>,
     guidance: Guidance,
 ) -> Result<Neighbours, StartError> {
     let allowed = cores::allowed();
@@ -257,6 +268,7 @@ fn publish(
         return Ok(Neighbours {
             nodes: vec![0; size as usize],
             parts: Vec::new(),
+            distances: Vec::new(),
             all_near: true,
             crowded: false,
             company: 0.0,
@@ -271,6 +283,7 @@ fn publish(
         usable: cores::usable().min(allowed.len()),
         together: configuration::cores_together(),
         parts: parts::own(&allowed),
+        distance: nearness.and_then(Nearness::distance),
     };
     let own = format!("{own} {}", driver_shm::host()).replace(' ', "@");
     job.put(CARD_KEY, &shm.card().to_string())?;
@@ -342,6 +355,7 @@ fn neighbours(places: &[String], rank: u32, guidance: Guidance) -> Neighbours {
         crowded_somewhere: distinct.iter().any(|node| is_crowded(*node)),
         cores: distinct.iter().map(|node| members_and_cores(*node).1).min().unwrap_or(1) as u32,
         guidance,
+        distances: nearness::distances_that_matter(places.iter().map(|place| place.distance)),
         parts: parts::that_matter(places.iter().map_while(|place| place.parts).collect(), &nodes),
         nodes,
     }
@@ -367,6 +381,7 @@ fn neighbours_by_mapping(
         cores: cores as u32,
         guidance,
         parts: Vec::new(),
+        distances: Vec::new(),
         nodes,
     }
 }
@@ -392,14 +407,17 @@ struct PlaceOf {
     together: Option<usize>,
     /// In which parts of its machine it is, if it knows.
     parts: Option<Parts>,
+    /// How far it is from the nearest interface, if that is known and matters.
+    distance: Option<u32>,
 }
 
 impl fmt::Display for PlaceOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mask, usable, together, parts } = self;
+        let Self { mask, usable, together, parts, distance } = self;
         let together = together.map(|cores| cores.to_string()).unwrap_or_default();
         let parts = parts.map(|parts| parts.to_string()).unwrap_or_default();
-        write!(f, "{mask:x}:{usable}:{together}:{parts}")
+        let distance = distance.map(|distance| distance.to_string()).unwrap_or_default();
+        write!(f, "{mask:x}:{usable}:{together}:{parts}:{distance}")
     }
 }
 
@@ -410,7 +428,9 @@ fn place_of(place: &str) -> PlaceOf {
     let mut number = || fields.next().and_then(|number| number.parse().ok());
     let usable = number().unwrap_or(mask.count_ones() as usize);
     let together = number();
-    PlaceOf { mask, usable, together, parts: fields.next().and_then(|parts| parts.parse().ok()) }
+    let parts = fields.next().and_then(|parts| parts.parse().ok());
+    let distance = fields.next().and_then(|distance| distance.parse().ok());
+    PlaceOf { mask, usable, together, parts, distance }
 }
 
 /// Cores as a set of bits; those past 127 stand in the last.

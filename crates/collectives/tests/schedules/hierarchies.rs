@@ -24,8 +24,16 @@ impl Case {
             true => far_apart(),
             false => Costs::default(),
         };
-        let all =
-            Situation { layout, preferences, cores: 2, crowded, costs, ..Situation::default() };
+        let distances = places.distances.clone();
+        let all = Situation {
+            layout,
+            distances,
+            preferences,
+            cores: 2,
+            crowded,
+            costs,
+            ..Situation::default()
+        };
         Self { size: places.nodes.len() as u32, situation: all.in_parts(&places.parts) }
     }
 
@@ -64,6 +72,8 @@ fn sorted(mut blocks: Vec<Block>, commutative: bool) -> Vec<Block> {
 struct Places {
     nodes: Vec<u32>,
     parts: Vec<(Width, Vec<u32>)>,
+    /// How far they are from interfaces, or nothing.
+    distances: Vec<u32>,
     /// Whether it takes so long from one part to another that hierarchical forms are taken inside
     /// machines wherever they can be.
     far_apart: bool,
@@ -88,8 +98,9 @@ fn places() -> impl Strategy<Value = Places> {
         prop::collection::vec(0..2u32, 1..24),
         prop::collection::vec(0..1u32, 1..24),
     ];
-    (nodes, [of_level(), of_level(), of_level()], 0..4usize, any::<bool>(), any::<bool>()).prop_map(
-        |(nodes, levels, count, ordered, far_apart)| {
+    let levels = [of_level(), of_level(), of_level()];
+    (nodes, levels, of_level(), 0..4usize, any::<bool>(), any::<bool>()).prop_map(
+        |(nodes, levels, mut distances, count, ordered, far_apart)| {
             let place = |rank: usize| {
                 (nodes[rank], levels.iter().map(|level| level[rank]).collect::<Vec<_>>())
             };
@@ -102,7 +113,9 @@ fn places() -> impl Strategy<Value = Places> {
                 (width, all.iter().map(|(_, numbers)| numbers[level]).collect())
             });
             let parts = parts.collect();
-            Places { nodes: all.iter().map(|(node, _)| *node).collect(), parts, far_apart }
+            distances.truncate(if distances[23] > 0 { nodes.len() } else { 0 });
+            let nodes = all.iter().map(|(node, _)| *node).collect();
+            Places { nodes, parts, distances, far_apart }
         },
     )
 }
@@ -254,7 +267,8 @@ proptest! {
 fn machines_exchange_one_message_of_a_hierarchical_reduction() {
     // Four machines with four processes: log 4 exchanges of each leader across.
     let nodes: Vec<u32> = (0..16).map(|rank| rank / 4).collect();
-    let places = Places { nodes: nodes.clone(), parts: Vec::new(), far_apart: false };
+    let places =
+        Places { nodes: nodes.clone(), parts: Vec::new(), distances: Vec::new(), far_apart: false };
     let place = Operation::Allreduce.algorithms().iter().position(|name| *name == "hierarchical");
     let case = Case::new(&places, Operation::Allreduce, place.unwrap(), false);
     let operands = Operands { count: 1, element_bytes: 8, commutative: false };
@@ -274,7 +288,7 @@ fn machines_exchange_one_message_of_a_hierarchical_reduction() {
 fn nested(far_apart: bool) -> Places {
     let numbers = |each: u32| (0..16).map(|rank| rank / each).collect();
     let parts = Width::ALL.into_iter().zip([8, 4, 2].map(numbers)).collect();
-    Places { nodes: vec![0; 16], parts, far_apart }
+    Places { nodes: vec![0; 16], parts, distances: Vec::new(), far_apart }
 }
 
 /// How many messages cross the border of a package, of a NUMA node only, of a cache only, and none.

@@ -54,6 +54,7 @@ impl Process {
             doorbell,
             nodes,
             parts: started.parts,
+            distances: started.distances,
             runtime: RefCell::new(runtime),
             job,
             rank,
