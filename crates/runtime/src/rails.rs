@@ -24,9 +24,11 @@ pub(crate) struct Rails {
     pub tcp: Option<Box<Tcp>>,
     /// Whether some peer is reached through shared memory.
     pub near: bool,
-    /// Rounds until other machines are looked at again, and after how many that shall be.
+    /// Rounds until other machines are looked at again, after how many that shall be, and between
+    /// which two.
     rounds: u32,
     period: u32,
+    periods: (u32, u32),
 }
 
 /// With peers on this machine and on others, the others are looked at once in so many rounds: a look
@@ -34,9 +36,13 @@ pub(crate) struct Rails {
 /// first to the last of these.
 const ROUNDS_PER_LOOK: (u32, u32) = (4, 64);
 
+/// The same where processes outnumber cores: there others have the core between two rounds.
+const ROUNDS_PER_LOOK_IN_A_CROWD: (u32, u32) = (1, 4);
+
 impl Rails {
-    pub(crate) fn new(loopback: Loopback, shm: Shm, tcp: Option<Box<Tcp>>) -> Self {
-        Self { loopback, shm, tcp, near: false, rounds: 0, period: 1 }
+    pub(crate) fn new(loopback: Loopback, shm: Shm, tcp: Option<Box<Tcp>>, crowded: bool) -> Self {
+        let periods = if crowded { ROUNDS_PER_LOOK_IN_A_CROWD } else { ROUNDS_PER_LOOK };
+        Self { loopback, shm, tcp, near: false, rounds: 0, period: 1, periods }
     }
 
     /// What each rail can do, by its number.
@@ -116,7 +122,7 @@ impl Rails {
             return false;
         }
         let found = tcp.poll(&mut heard.receiver(engine, fatal, TCP));
-        let (first, last) = ROUNDS_PER_LOOK;
+        let (first, last) = self.periods;
         self.period = if found { first } else { last.min(self.period * 2) };
         self.rounds = self.period;
         found

@@ -45,13 +45,12 @@ const AWAKE_MAX: Duration = Duration::from_millis(2);
 /// as long as being woken takes.
 const AWAKE_MAX_IF_SPARING: Duration = Duration::from_micros(50);
 
-/// Where threads of one process outnumber its cores, one looks for so long before it yields: several
-/// times as long as a change from thread to thread lasts, so that two that are at work on both sides go
-/// on together.
-const SPIN_AMONG_THREADS: Duration = Duration::from_micros(15);
+/// Where threads of one process outnumber its cores, one looks for so long before it yields: longer
+/// than a change from thread to thread lasts, so that two that are at work on both sides go on together.
+const SPIN_AMONG_THREADS: Duration = Duration::from_micros(4);
 
 /// There the clock is read once in this many rounds, some of which are system calls.
-const ROUNDS_AMONG_THREADS: u32 = 16;
+const ROUNDS_AMONG_THREADS: u32 = 4;
 
 /// The clock is read once in this many rounds.
 const ROUNDS_PER_LOOK: u32 = 64;

@@ -119,7 +119,7 @@ pub fn start(
     };
     let neighbours = publish(&job, &shm, tcp.as_deref(), nearness.as_ref(), guidance)?;
     let tcp = tcp.filter(|_| !neighbours.all_near);
-    let rails = Rails::new(Loopback::new(own), shm, tcp);
+    let rails = Rails::new(Loopback::new(own), shm, tcp, neighbours.crowded);
     let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
     samples::follow(&mut engine, &samples);
     if let Some(nearness) = &nearness {
