@@ -5,8 +5,9 @@
 //! reads. No process waits for more than one turn on a core of each of the others, and no message is
 //! sent (the *flat* algorithms). Where each has a core, what is long goes in pieces: one is written
 //! while those before are read. Of larger reductions each process combines one share and shows the
-//! result in its turn, or one process combines all for the others. What does not fit in a slot takes several
-//! turns, one after the other.
+//! result in its turn, or one process combines all for the others. Where members lie in several parts of
+//! the machine, short operations may go by parts, through a leader of each. What does not fit in a slot
+//! takes several turns, one after the other.
 //!
 //! The operations that move data name bytes ([`Schedule::counts_bytes`]), those that combine name
 //! elements, and those whose blocks have sizes of their own name whole blocks, each at the beginning
@@ -14,6 +15,7 @@
 
 mod combining;
 mod moving;
+mod parts;
 
 pub use combining::{allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan};
 pub(crate) use combining::{goes_by_shares, goes_through_one};

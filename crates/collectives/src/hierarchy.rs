@@ -11,7 +11,7 @@ pub(crate) use alltoall::{alltoall, alltoall_cost};
 use crate::fold::Operands;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Place, Schedule};
-use crate::situation::{Layout, Level, Situation};
+use crate::situation::{Layout, Level, Situation, Width};
 
 /// Who leads a part: the root, where the operation has one and it is there; else the member with the
 /// lowest `distance` from what the leader shall be near to, of several the one with the lowest rank.
@@ -40,14 +40,14 @@ pub fn leaders(situation: &Situation) -> Vec<Vec<u32>> {
 }
 
 /// One process's view of the parts of the widest level.
-struct View {
-    rank: u32,
+pub(crate) struct View {
+    pub rank: u32,
     /// The leaders, in the order of the lowest ranks of their parts.
-    leaders: Vec<u32>,
+    pub leaders: Vec<u32>,
     /// The number of the own part.
     part: u32,
     /// The ranks in the own part, in order.
-    near: Vec<u32>,
+    pub near: Vec<u32>,
     /// How many processes the parts have.
     sizes: Vec<usize>,
     inside: Situation,
@@ -55,8 +55,13 @@ struct View {
 }
 
 impl View {
-    fn new(member: Member, root: Option<u32>) -> Self {
-        let layout = member.situation.widest();
+    pub fn new(member: Member, root: Option<u32>) -> Self {
+        Self::over(member, root, 0)
+    }
+
+    /// The same of the parts of a level below the widest, by its number.
+    pub fn over(member: Member, root: Option<u32>, level: usize) -> Self {
+        let layout = layout_of(member.situation, level);
         let parts = layout.parts();
         let is_own = |ranks: &Vec<u32>| ranks[0] == layout.first(member.rank);
         let part = parts.iter().position(is_own).unwrap_or_default();
@@ -64,7 +69,7 @@ impl View {
             .iter()
             .map(|ranks| leader(ranks, root, |rank| member.situation.distance(rank)))
             .collect();
-        let inside = inside(member.situation, &parts[part]);
+        let inside = inside(member.situation, level, &parts[part]);
         Self {
             rank: member.rank,
             leaders,
@@ -72,7 +77,7 @@ impl View {
             sizes: parts.iter().map(Vec::len).collect(),
             near: parts.into_iter().nth(part).unwrap_or_default(),
             inside,
-            across: across(member.situation),
+            across: across(member.situation, level),
         }
     }
 
@@ -84,20 +89,31 @@ impl View {
 
     /// This process among the leaders, if it is one.
     fn leader_member(&self) -> Option<Member<'_>> {
-        let is_leader = self.leaders[self.part as usize] == self.rank;
+        let is_leader = self.own_leader() == self.rank;
         let size = self.leaders.len() as u32;
         is_leader.then_some(Member { rank: self.part, size, situation: &self.across })
     }
 
     /// The own part's leader among those of the part.
     fn near_leader(&self) -> u32 {
-        let leader = self.leaders[self.part as usize];
+        let leader = self.own_leader();
         self.near.binary_search(&leader).unwrap_or(0) as u32
     }
 
+    /// The leader of the own part.
+    pub fn own_leader(&self) -> u32 {
+        self.leaders[self.part as usize]
+    }
+
+    /// The leaders of other parts.
+    pub fn other_leaders(&self) -> impl Iterator<Item = u32> + '_ {
+        let own = self.own_leader();
+        self.leaders.iter().copied().filter(move |leader| *leader != own)
+    }
+
     /// The processes of the own part besides its leader, by their place among those of the part.
-    fn near_others(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        let leader = self.leaders[self.part as usize];
+    pub fn near_others(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        let leader = self.own_leader();
         self.near.iter().copied().enumerate().filter(move |(_, rank)| *rank != leader)
     }
 
@@ -150,16 +166,20 @@ pub(crate) fn is_ordered(member: Member) -> bool {
     is_applicable(member) && member.situation.widest().is_consecutive()
 }
 
-/// The processes of one part of the widest level among themselves; wishes are about the whole. A part
-/// of a machine has its share of the cores.
-fn inside(situation: &Situation, ranks: &[u32]) -> Situation {
+/// The parts of a level, counted from the widest on; they are machines, if there are several.
+fn layout_of(situation: &Situation, level: usize) -> &Layout {
+    let inside = situation.levels.get(level).filter(|_| situation.layout.nodes() == 1);
+    inside.map_or(&situation.layout, |level| &level.layout)
+}
+
+/// The processes of one part of a level among themselves; wishes are about the whole. A part of a
+/// machine has its share of the cores.
+fn inside(situation: &Situation, level: usize, ranks: &[u32]) -> Situation {
     let &Situation { ref layout, ref levels, cores, crowded, costs, .. } = situation;
     let size = ranks.len() as u32;
     let is_machine = layout.nodes() > 1;
-    let below = &levels[usize::from(!is_machine && !levels.is_empty())..];
-    let parts_of =
-        |level: &Level| (level.width, ranks.iter().map(|rank| level.layout.first(*rank)).collect());
-    let parts: Vec<_> = below.iter().map(parts_of).collect();
+    let below = if is_machine { 0 } else { level + 1 };
+    let parts: Vec<_> = levels.iter().skip(below).map(|level| parts_of(level, ranks)).collect();
     let cores = match is_machine {
         true => cores,
         false => (u64::from(cores) * u64::from(size)).div_ceil(layout.largest().into()) as u32,
@@ -168,18 +188,22 @@ fn inside(situation: &Situation, ranks: &[u32]) -> Situation {
     Situation { layout, cores, crowded, costs, ..Situation::default() }.in_parts(&parts)
 }
 
-/// The leaders among themselves. Each leader of a machine has it with all its cores.
-fn across(situation: &Situation) -> Situation {
+/// In which parts of a level these members are.
+fn parts_of(level: &Level, ranks: &[u32]) -> (Width, Vec<u32>) {
+    (level.width, ranks.iter().map(|rank| level.layout.first(*rank)).collect())
+}
+
+/// The leaders of a level's parts among themselves. Each leader of a machine has it with all its cores.
+fn across(situation: &Situation, level: usize) -> Situation {
     let &Situation { ref layout, ref levels, cores, crowded, costs, .. } = situation;
-    let apart = Layout::apart(situation.widest().nodes());
+    let parts = layout_of(situation, level);
     let all = Situation { cores, crowded, costs, ..Situation::default() };
-    match levels.first() {
-        Some(level) if layout.nodes() == 1 => {
-            let layout = Layout::near(level.layout.nodes());
-            Situation { layout, levels: vec![Level { width: level.width, layout: apart }], ..all }
-        }
-        _ => Situation { layout: apart, ..all },
+    if layout.nodes() > 1 {
+        return Situation { layout: Layout::apart(parts.nodes()), ..all };
     }
+    let firsts: Vec<u32> = parts.parts().iter().map(|ranks| ranks[0]).collect();
+    let above: Vec<_> = levels.iter().take(level + 1).map(|one| parts_of(one, &firsts)).collect();
+    Situation { layout: Layout::near(parts.nodes()), ..all }.in_parts(&above)
 }
 
 /// What a hierarchical form costs: what happens inside the fullest part, and what happens across.
@@ -188,9 +212,19 @@ pub(crate) fn cost(
     inside_cost: impl Fn(Member) -> Option<crate::Cost>,
     across_cost: impl Fn(Member) -> Option<crate::Cost>,
 ) -> Option<crate::Cost> {
-    let layout = member.situation.widest();
-    let fullest = layout.fullest();
-    let (inside, across) = (inside(member.situation, &fullest), across(member.situation));
+    cost_over(member, 0, inside_cost, across_cost)
+}
+
+/// The same over the parts of a level below the widest.
+pub(crate) fn cost_over(
+    member: Member,
+    level: usize,
+    inside_cost: impl Fn(Member) -> Option<crate::Cost>,
+    across_cost: impl Fn(Member) -> Option<crate::Cost>,
+) -> Option<crate::Cost> {
+    let layout = layout_of(member.situation, level);
+    let inside = inside(member.situation, level, &layout.fullest());
+    let across = across(member.situation, level);
     let near = Member { rank: 0, size: layout.largest(), situation: &inside };
     let far = Member { rank: 0, size: layout.nodes(), situation: &across };
     Some(inside_cost(near)? + across_cost(far)?)
@@ -371,7 +405,7 @@ pub(crate) fn reduce_scatter(
             }
         }
     } else if own.count > 0 {
-        schedule.receive(view.leaders[view.part as usize], own);
+        schedule.receive(view.own_leader(), own);
     }
     schedule.end_round();
     schedule
@@ -441,7 +475,6 @@ fn own_then_scratch(view: &View, place: Place) -> Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::situation::Width;
 
     #[test]
     fn leaders_are_roots_or_nearest_or_first() {
@@ -473,13 +506,17 @@ mod tests {
         let numbers = |each: u32| (0..16).map(|rank| rank / each).collect::<Vec<u32>>();
         let parts = [(Width::Package, numbers(8)), (Width::Cache, numbers(2))];
         let machine = Situation::plain(16).crowded_on(4).in_parts(&parts);
-        let package = inside(&machine, &[8, 9, 10, 11, 12, 13, 14, 15]);
+        let package = inside(&machine, 0, &[8, 9, 10, 11, 12, 13, 14, 15]);
         assert_eq!((package.cores, package.levels.len()), (2, 1));
         assert_eq!(package.widest(), &Layout::on_nodes(&[0, 0, 1, 1, 2, 2, 3, 3]));
-        let cache = inside(&package, &[2, 3]);
+        let cache = inside(&package, 0, &[2, 3]);
         assert_eq!((cache.cores, cache.widest()), (1, &Layout::near(2)));
-        let leaders = across(&machine);
+        let leaders = across(&machine, 0);
         assert_eq!((leaders.layout.nodes(), leaders.widest()), (1, &Layout::apart(2)));
         assert_eq!(leaders.levels[0].width, Width::Package);
+        // Those of the caches are in packages.
+        let leaders = across(&machine, 1);
+        assert_eq!(leaders.levels.len(), 2);
+        assert_eq!(leaders.widest(), &Layout::on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]));
     }
 }

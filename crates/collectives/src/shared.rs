@@ -3,6 +3,7 @@
 use crate::board::{Room, Rooms, TURNS_MAX, goes_by_shares, goes_through_one, piece_count};
 use crate::estimate::{Cost, Estimate};
 use crate::fold::Operands;
+use crate::hierarchy;
 use crate::member::Member;
 use crate::selection::Operation;
 
@@ -32,6 +33,90 @@ pub(crate) fn on_board(
     rooms: Rooms,
     bytes: usize,
 ) -> Option<Cost> {
+    let flat = flat(operation, member, rooms, bytes)?;
+    Some(by_parts(operation, member, bytes).map_or(flat, |(one, _)| one.min(flat)))
+}
+
+/// The level where it is predicted to be faster that the members of each part go through a leader, if
+/// there is one.
+pub(crate) fn level_of_parts(operation: Operation, member: Member, bytes: usize) -> Option<usize> {
+    let room = |bytes: usize| Room::new(bytes, false);
+    let rooms = Rooms { small: room(SMALL), middle: room(64 << 10), large: room(1 << 20) };
+    let (cost, level) = by_parts(operation, member, bytes)?;
+    let flat = flat(operation, member, rooms, bytes);
+    flat.is_none_or(|flat| cost < flat).then_some(level)
+}
+
+/// What fits in a small slot, in bytes.
+const SMALL: usize = 1 << 10;
+
+/// More goes in pieces or by shares.
+const BY_PARTS_BYTES_MAX: usize = 4 << 10;
+
+/// The predicted time where the members of each part of a level go through a leader, and the level where
+/// it is shortest; none if there are no such parts, or it is another operation.
+fn by_parts(operation: Operation, member: Member, bytes: usize) -> Option<(Cost, usize)> {
+    let situation = member.situation;
+    if situation.layout.nodes() > 1 || situation.crowded || bytes > BY_PARTS_BYTES_MAX {
+        return None;
+    }
+    let has_members = |level: &usize| situation.levels[*level].layout.largest() > 1;
+    let levels = (0..situation.levels.len()).filter(has_members);
+    let costs =
+        levels.filter_map(|level| Some((by_parts_of(operation, member, level, bytes)?, level)));
+    costs.min()
+}
+
+fn by_parts_of(operation: Operation, member: Member, level: usize, bytes: usize) -> Option<Cost> {
+    let (has_up, has_down) = match operation {
+        Operation::Barrier | Operation::Allreduce => (true, true),
+        Operation::Reduce => (true, false),
+        Operation::Bcast => (false, true),
+        _ => return None,
+    };
+    let collect = |one: &mut Estimate, member: Member, takers: u64| {
+        let all = bytes.saturating_mul(member.size as usize - 1);
+        one.slot(u64::from(member.size), bytes);
+        one.reduce_streaming(takers, all);
+        one.take_across(member, takers, all, takers == 1);
+        if bytes > SMALL {
+            one.find_slots(takers, u64::from(member.size - 1));
+        }
+        one.flag();
+    };
+    let spread = |one: &mut Estimate, member: Member| {
+        let takers = u64::from(member.size - 1);
+        one.slot(1, bytes);
+        one.slot(takers, bytes);
+        one.take_across(member, takers, bytes, true);
+        if bytes > SMALL {
+            one.find_slots(takers, 1);
+        }
+        one.flag();
+    };
+    let inside = |near: Member| {
+        let mut estimate = Estimate::new(near.situation);
+        if has_up {
+            collect(&mut estimate, near, 1);
+        }
+        if has_down {
+            spread(&mut estimate, near);
+        }
+        Some(estimate.cost())
+    };
+    hierarchy::cost_over(member, level, inside, |far| {
+        let mut estimate = Estimate::new(far.situation);
+        match (has_up, has_down) {
+            (true, true) => collect(&mut estimate, far, u64::from(far.size)),
+            (true, false) => collect(&mut estimate, far, 1),
+            _ => spread(&mut estimate, far),
+        }
+        Some(estimate.cost())
+    })
+}
+
+/// The predicted time where each reads the slots of all others.
+fn flat(operation: Operation, member: Member, rooms: Rooms, bytes: usize) -> Option<Cost> {
     if member.size < 2 {
         return None;
     }

@@ -1,11 +1,13 @@
 //! The operations on the board that combine elements. All of them combine in the order of ranks, and
 //! each element in one association, wherever it is combined: first with its upper neighbours.
 
-use super::{Flow, Piece, Pieces, Room, fits, show, slot, wait_for};
+use super::{Flow, Piece, Pieces, Room, fits, parts, show, slot, wait_for};
 use crate::fold::Operands;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Operand, Place, Schedule};
+use crate::selection::Operation;
 use crate::share::share;
+use crate::shared::level_of_parts;
 
 /// From so many bytes on each process combines a share only.
 const SHARED_BYTES_MIN: usize = 8 << 10;
@@ -59,6 +61,9 @@ pub fn reduce(
     if !fits(member, operands.bytes(), room.slot_bytes) {
         return None;
     }
+    if let Some(level) = level_by_order(Operation::Reduce, member, operands) {
+        return Some(parts::reduce(member, level, root, operands, input));
+    }
     let is_root = member.rank == root;
     let last = member.size - 1;
     // In place the result comes to where the own operand lies, which only the last one may leave there.
@@ -94,7 +99,18 @@ pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -
     if goes_by_shares(member, operands, false) {
         return by_shares(member, room, operands, input, None);
     }
+    if let Some(level) = level_by_order(Operation::Allreduce, member, operands) {
+        let is_room = fits(member, 2 * operands.bytes(), room.slot_bytes);
+        return is_room.then(|| parts::allreduce(member, level, operands, input));
+    }
     show_and_fold(member, room, operands, input, (true, member.others()), 0..member.size)
+}
+
+/// The level over whose parts it is better to combine, if the order of ranks allows that.
+fn level_by_order(operation: Operation, member: Member, operands: Operands) -> Option<usize> {
+    let level = level_of_parts(operation, member, operands.bytes())?;
+    let is_ordered = member.situation.levels[level].layout.is_consecutive();
+    (operands.commutative || is_ordered).then_some(level)
 }
 
 /// `MPI_Scan` (section 6.11.1). Nobody waits for those above.

@@ -1,8 +1,10 @@
 //! The operations on the board that combine nothing.
 
-use super::{Flow, Piece, Pieces, Room, fits, show, slot, wait_for};
+use super::{Flow, Piece, Pieces, Room, fits, parts, show, slot, wait_for};
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Schedule, Slots};
+use crate::selection::Operation;
+use crate::shared::level_of_parts;
 
 /// Longer blocks come faster as messages than if they are handed over, since a slot moves each line
 /// from core to core twice.
@@ -20,6 +22,9 @@ pub fn barrier(member: Member) -> Option<Schedule> {
     if !fits(member, 1, 1) {
         return None;
     }
+    if let Some(level) = level_of_parts(Operation::Barrier, member, 0) {
+        return Some(parts::barrier(member, level));
+    }
     let mut schedule = Schedule::default();
     schedule.raise(1);
     wait_for(&mut schedule, member.others(), 1, Some(0));
@@ -31,6 +36,9 @@ pub fn barrier(member: Member) -> Option<Schedule> {
 pub fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Schedule> {
     if !fits(member, bytes, room.slot_bytes) {
         return None;
+    }
+    if let Some(level) = level_of_parts(Operation::Bcast, member, bytes) {
+        return Some(parts::bcast(member, level, root, bytes));
     }
     let whole = |piece: Piece| Area::Receive.blocks(piece.first, piece.count);
     let shown = |piece: Piece| slot(root, piece.first, piece.count);

@@ -103,7 +103,7 @@ pub(crate) fn alltoall(member: Member, input: Input) -> Schedule {
     let view = View::new(member, None);
     let tables = Tables::new(&view);
     let near = view.near_member();
-    let own_leader = view.leaders[view.part as usize];
+    let own_leader = view.own_leader();
     let is_leader = member.rank == own_leader;
     let mut schedule = Schedule::default();
     let source = input.area();

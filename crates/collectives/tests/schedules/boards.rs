@@ -1,7 +1,7 @@
 //! Operations on the board, for all sizes and both forms of input, in several orders of moves.
 
 use collectives::board::{self, Room, Rooms};
-use collectives::{Input, Member, Operands, Schedule, Situation};
+use collectives::{Costs, Input, Member, Operands, Schedule, Situation, Transfer, Width};
 
 use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 
@@ -46,6 +46,31 @@ fn in_turns(
 /// Blocks of bytes that the members make of several bytes each.
 const BLOCK: usize = 8;
 
+/// Members in parts of a machine so far apart that operations go by parts where they can: parts of three
+/// neighbours, of every other rank, and of two levels, the wider or the narrower of which counts.
+fn in_parts(size: u32) -> [Situation; 4] {
+    let far = Costs { package_line_ns: 1_000_000, numa_line_ns: 10_000, ..Costs::default() };
+    let farther_inside = Costs { numa_line_ns: 1_000_000, ..Costs::default() };
+    let numbers = |number: fn(u32) -> u32| (0..size).map(number).collect::<Vec<u32>>();
+    let [threes, twos, others] =
+        [numbers(|rank| rank / 3), numbers(|rank| rank / 2 % 2), numbers(|rank| rank % 2)];
+    let levels = [
+        vec![(Width::Package, threes.clone())],
+        vec![(Width::Package, others)],
+        vec![(Width::Package, threes), (Width::NumaNode, twos)],
+        vec![
+            (Width::Package, numbers(|rank| rank / 6)),
+            (Width::NumaNode, numbers(|rank| rank / 3)),
+        ],
+    ];
+    let costs = [far, far, far, farther_inside];
+    let mut all = levels.iter().zip(costs);
+    std::array::from_fn(|_| {
+        let (levels, costs) = all.next().expect("there are as many");
+        Situation { costs, ..Situation::plain(size) }.in_parts(levels)
+    })
+}
+
 /// Runs an operation in several orders of moves; no message may be sent. Where the board is not the
 /// way to go, all members must say so.
 fn run(
@@ -59,8 +84,16 @@ fn run(
     let plain = Situation::plain(size);
     let crowded = plain.clone().crowded_on(2);
     let [first, second] = SEEDS;
-    for (seed, situation) in [(first, &plain), (second, &plain), (second, &crowded)] {
+    let flat: Vec<_> = members(size, &plain).map(&of).collect();
+    let parts = in_parts(size);
+    let parts = parts.iter().map(|one| (first, one));
+    let all = [(first, &plain), (second, &plain), (second, &crowded)].into_iter().chain(parts);
+    for (number, (seed, situation)) in all.enumerate() {
         let schedules: Vec<_> = members(size, situation).map(&of).collect();
+        // Most operations do not go by parts.
+        if number > 2 && schedules == flat {
+            continue;
+        }
         if schedules.iter().all(Option::is_none) {
             return;
         }
@@ -406,4 +439,89 @@ fn reduce_scatter_folds_shares() {
             assert_eq!(end.receive[..count], elements(0..size, first..first + count));
         });
     });
+}
+
+/// How many flags and slots of other parts members use, where parts have four neighbours.
+fn crossings(situation: &Situation, of: impl Fn(Member) -> Option<Schedule>) -> [usize; 16] {
+    let crosses = |rank: u32, peer: u32| rank / 4 != peer / 4;
+    std::array::from_fn(|rank| {
+        let rank = rank as u32;
+        let schedule = of(Member { rank, size: 16, situation }).unwrap();
+        let rounds = schedule.rounds().flat_map(|round| round.transfers.to_vec());
+        rounds
+            .filter(|one| matches!(one, Transfer::Await { peer, .. } if crosses(rank, *peer)))
+            .count()
+    })
+}
+
+#[test]
+fn what_goes_by_parts_crosses_through_leaders_only() {
+    let numbers = (0..16).map(|rank| rank / 4).collect::<Vec<u32>>();
+    let machine = Situation::plain(16).in_parts(&[(Width::Package, numbers)]);
+    let leaders = |each: usize| std::array::from_fn(|rank| if rank % 4 == 0 { each } else { 0 });
+    let one = Operands { count: 1, ..operands(1) };
+    assert_eq!(crossings(&machine, board::barrier), leaders(3));
+    let all = |member: Member<'_>| board::allreduce(member, ROOMS[0], one, Input::SendBuffer);
+    assert_eq!(crossings(&machine, all), leaders(3));
+    let to_root = |member: Member<'_>| board::reduce(member, ROOMS[0], 6, one, Input::SendBuffer);
+    let mut of_root = [0; 16];
+    of_root[6] = 3;
+    assert_eq!(crossings(&machine, to_root), of_root);
+    let from_root = |member: Member<'_>| board::bcast(member, ROOMS[0], 6, 8);
+    let mut of_leaders = leaders(1);
+    of_leaders[4] = 0;
+    assert_eq!(crossings(&machine, from_root), of_leaders);
+    // Over the parts of the level at which it is fastest.
+    let numbers = |each: u32| (0..32).map(|rank| rank / each).collect::<Vec<u32>>();
+    let parts = [(Width::Package, numbers(16)), (Width::NumaNode, numbers(8))];
+    let larger = Situation::plain(32).in_parts(&parts);
+    let schedule = board::barrier(Member { rank: 8, size: 32, situation: &larger }).unwrap();
+    let peers = schedule.rounds().flat_map(|round| round.transfers.to_vec());
+    let peers = peers.filter_map(|one| match one {
+        Transfer::Await { peer, .. } => Some(peer),
+        _ => None,
+    });
+    assert_eq!(peers.collect::<Vec<_>>(), [9, 10, 11, 12, 13, 14, 15, 0, 16, 24]);
+    // On one package nobody goes by parts, nor where all wait for their turns.
+    let flat = |member: Member<'_>| board::barrier(member).unwrap();
+    for situation in [Situation::plain(16), machine.crowded_on(2)] {
+        let schedule = flat(Member { rank: 1, size: 16, situation: &situation });
+        assert_eq!(schedule.rounds().map(|round| round.transfers.len()).sum::<usize>(), 16);
+    }
+}
+
+#[test]
+fn parts_of_any_ranks_reduce_what_commutes() {
+    let size = 13;
+    let commuting = Operands { commutative: true, ..operands(20) };
+    let sorted = |mut blocks: Vec<Block>| {
+        blocks.iter_mut().flatten().for_each(|operands| operands.sort_unstable());
+        blocks
+    };
+    let all = elements(0..size, 0..20);
+    for (situation, input) in in_parts(size).iter().flat_map(|one| INPUTS.map(|input| (one, input)))
+    {
+        for seed in SEEDS {
+            let own = |rank: u32| elements(rank..rank + 1, 0..20);
+            let of = |member| board::allreduce(member, ROOMS[0], commuting, input).unwrap();
+            let start = (0..size).map(|rank| memory(own(rank), 20, input)).collect();
+            let (end, _) =
+                execute_in_order(members(size, situation).map(of).collect(), start, seed);
+            for one in &end {
+                // All have the same bits.
+                assert_eq!(one.receive, end[0].receive);
+                assert_eq!(sorted(one.receive.clone()), all);
+            }
+            let root = 5;
+            let of = |member| board::reduce(member, ROOMS[0], root, commuting, input).unwrap();
+            let start = |rank| match rank == root {
+                true => memory(own(rank), 20, input),
+                false => Memory::new(own(rank), Vec::new()),
+            };
+            let start = (0..size).map(start).collect();
+            let (end, _) =
+                execute_in_order(members(size, situation).map(of).collect(), start, seed);
+            assert_eq!(sorted(end[root as usize].receive.clone()), all);
+        }
+    }
 }

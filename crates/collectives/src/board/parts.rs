@@ -1,0 +1,153 @@
+//! Operations on the board by parts: inside each part of a level its members show what they
+//! have to its leader, leaders show each other what they made of it, and each shows the members of its
+//! part what came of that. So a line goes from part to part once, instead of to each member there.
+
+use super::{slot, wait_for};
+use crate::fold::Operands;
+use crate::hierarchy::View;
+use crate::member::{Input, Member};
+use crate::schedule::{Area, Operand, Place, Schedule};
+
+/// `MPI_Barrier` (section 6.3).
+pub(super) fn barrier(member: Member, level: usize) -> Schedule {
+    let view = View::over(member, None, level);
+    let mut schedule = Schedule::default();
+    let leader = view.own_leader();
+    if member.rank != leader {
+        schedule.raise(1);
+        schedule.wait(leader, 2, Some(0));
+        schedule.end_round();
+        return schedule;
+    }
+    wait_for(&mut schedule, view.near_others().map(|(_, rank)| rank), 1, Some(0));
+    schedule.end_round();
+    schedule.raise(1);
+    wait_for(&mut schedule, view.other_leaders(), 1, Some(0));
+    schedule.end_round();
+    schedule.raise(2);
+    schedule.end_round();
+    schedule
+}
+
+/// `MPI_Bcast` (section 6.4) of bytes that fit in a slot.
+pub(super) fn bcast(member: Member, level: usize, root: u32, bytes: usize) -> Schedule {
+    let view = View::over(member, Some(root), level);
+    let mut schedule = Schedule::of_bytes();
+    let (leader, data) = (view.own_leader(), Area::Receive.blocks(0, bytes));
+    let is_leader = member.rank == leader;
+    if member.rank != root {
+        let from = if is_leader { root } else { leader };
+        schedule.wait(from, 1, Some(bytes));
+        schedule.copy(slot(from, 0, bytes), data);
+    }
+    if is_leader {
+        schedule.copy(data, slot(member.rank, 0, bytes));
+        schedule.end_round();
+        schedule.raise(1);
+    }
+    schedule.end_round();
+    schedule
+}
+
+/// `MPI_Reduce` (section 6.9.1). The root leads its part.
+pub(super) fn reduce(
+    member: Member,
+    level: usize,
+    root: u32,
+    operands: Operands,
+    input: Input,
+) -> Schedule {
+    let view = View::over(member, Some(root), level);
+    let mut schedule = Schedule::default();
+    let input = if member.rank == root { input } else { Input::SendBuffer };
+    let own = input.area().blocks(0, operands.count);
+    if member.rank != view.own_leader() {
+        show(&mut schedule, member, own, 0);
+        schedule.raise(1);
+    } else {
+        let partial = fold_part(&mut schedule, &view, own);
+        if member.rank == root {
+            schedule.end_round();
+            fold_parts(&mut schedule, &view, partial, operands.count);
+        } else {
+            show(&mut schedule, member, partial, 0);
+            schedule.raise(1);
+        }
+    }
+    schedule.end_round();
+    schedule
+}
+
+/// `MPI_Allreduce` (section 6.9.6). All leaders combine the parts in the same order.
+pub(super) fn allreduce(
+    member: Member,
+    level: usize,
+    operands: Operands,
+    input: Input,
+) -> Schedule {
+    let view = View::over(member, None, level);
+    let mut schedule = Schedule::default();
+    let count = operands.count;
+    let own = input.area().blocks(0, count);
+    let result = Area::Receive.blocks(0, count);
+    let leader = view.own_leader();
+    if member.rank != leader {
+        show(&mut schedule, member, own, 0);
+        schedule.raise(1);
+        // What its part made, and behind that the result.
+        schedule.wait(leader, 2, Some(2 * count));
+        schedule.copy(slot(leader, count, count), result);
+    } else {
+        let partial = fold_part(&mut schedule, &view, own);
+        show(&mut schedule, member, partial, 0);
+        schedule.promise(2 * count);
+        schedule.raise(1);
+        fold_parts(&mut schedule, &view, partial, 2 * count);
+        show(&mut schedule, member, result, count);
+        schedule.raise(2);
+    }
+    schedule.end_round();
+    schedule
+}
+
+/// Shows a block to others, at a place of the own slot; the round after may raise.
+fn show(schedule: &mut Schedule, member: Member, own: Place, first: usize) {
+    schedule.copy(own, slot(member.rank, first, own.count));
+    schedule.end_round();
+}
+
+/// A leader combines what its part has, in the order of ranks, when that is shown. Says where it is.
+fn fold_part(schedule: &mut Schedule, view: &View, own: Place) -> Place {
+    let count = own.count;
+    wait_for(schedule, view.near_others().map(|(_, rank)| rank), 1, Some(count));
+    let partial = Area::Scratch.blocks(0, count);
+    let operands = view.near.iter().map(|rank| match *rank == view.rank {
+        true => own,
+        false => slot(*rank, 0, count),
+    });
+    fold(schedule, operands, partial);
+    partial
+}
+
+/// A leader combines what all parts have, each of which shows `expected` elements in the end, in the
+/// order of parts.
+fn fold_parts(schedule: &mut Schedule, view: &View, partial: Place, expected: usize) {
+    let count = partial.count;
+    wait_for(schedule, view.other_leaders(), 1, Some(expected));
+    let operands = view.leaders.iter().map(|leader| match *leader == view.rank {
+        true => partial,
+        false => slot(*leader, 0, count),
+    });
+    fold(schedule, operands, Area::Receive.blocks(0, count));
+}
+
+/// Beginning with the last, so that each operand is the left one.
+fn fold(schedule: &mut Schedule, operands: impl DoubleEndedIterator<Item = Place>, result: Place) {
+    let mut operands = operands.rev();
+    if let Some(last) = operands.next() {
+        schedule.copy(last, result);
+    }
+    for operand in operands {
+        schedule.reduce(operand, result, Operand::From);
+    }
+}

@@ -1,0 +1,70 @@
+"""Collective operations over the levels of a machine, which is pretended: whoever runs is told that its
+processes are in packages, NUMA nodes and behind caches of their own."""
+
+import importlib.util
+import json
+import pathlib
+import re
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# The words of the other scenarios: run, needs_combray, Skip.
+spec = importlib.util.spec_from_file_location("launching", HERE / "launching.py")
+launching = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(launching)
+Skip = launching.Skip
+
+# Two packages of two NUMA nodes, each for two processes that share a cache.
+EIGHT = "0.0.0*2,0.1.1*2,1.2.2*2,1.3.3*2"
+# The same, but neighbours are in different packages.
+SCATTERED = "0.0.0,1.2.2,0.1.1,1.3.3,0.0.0,1.2.2,0.1.1,1.3.3"
+OPERATIONS = ["barrier", "bcast", "gather", "scatter", "allgather", "allgatherv", "alltoall", "reduce",
+              "allreduce", "reduce_scatter"]
+
+
+def play(runner, parts, *arguments, options=(), variables=()):
+    """Eight processes that pretend to be in these parts."""
+    launching.needs_combray(runner)
+    options = [*options, "-x", f"COMBRAY_PARTS={parts}"]
+    command = ["env", *variables, *runner.mpiexec, *options, "-n", "8", str(runner.build / "levels"), *arguments]
+    code, output, _ = launching.run(command, timeout=60.0)
+    assert code == 0, f"{' '.join(command)}: exit code {code}\n{output}"
+
+
+def data_goes_down_levels(runner):
+    with tempfile.TemporaryDirectory() as folder:
+        for parts, ways in [(EIGHT, {(0, 4), (0, 2), (4, 6), (0, 1), (2, 3), (4, 5), (6, 7)}),
+                            (SCATTERED, {(0, 1), (0, 2), (1, 3), (0, 4), (1, 5), (2, 6), (3, 7)})]:
+            matrix = pathlib.Path(folder) / "matrix"
+            play(runner, parts, "0", options=["--record", str(matrix)],
+                 variables=["COMBRAY_BOARDS=never", "COMBRAY_COLLECTIVES=bcast:hierarchical"])
+            rows = [line.split() for line in matrix.read_text().splitlines()[2:]]
+            # What belongs to the end of the job are a few messages.
+            found = {(int(row[0]), int(row[1])) for row in rows if int(row[3]) >= 40}
+            assert found == ways, f"{parts}: {sorted(found)}"
+
+
+def all_operations_go_over_levels(runner):
+    wanted = "COMBRAY_COLLECTIVES=" + ",".join(f"{one}:hierarchical" for one in OPERATIONS)
+    for parts in (EIGHT, SCATTERED):
+        play(runner, parts, variables=["COMBRAY_BOARDS=never", wanted])
+
+
+def boards_go_by_parts(runner):
+    """Where it takes so long from package to package that the prediction says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        host = pathlib.Path("/proc/sys/kernel/hostname").read_text().strip()
+        costs = {"package_line_ns": 1000000}
+        samples = {"version": 1, "host": host, "rails": {}, "costs": costs}
+        kept = pathlib.Path(folder) / "combray"
+        kept.mkdir()
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", host)
+        (kept / f"rails-{name}.json").write_text(json.dumps(samples))
+        for parts in (EIGHT, SCATTERED):
+            # As if each had a core.
+            play(runner, parts, options=["-x", "COMBRAY_CORES=8"],
+                 variables=[f"XDG_CACHE_HOME={folder}"])
+
+
+SCENARIOS = [data_goes_down_levels, all_operations_go_over_levels, boards_go_by_parts]
