@@ -19,6 +19,8 @@ pub(super) struct Seating {
     topology: Option<Topology>,
     /// The seats by local rank; none: nothing is bound.
     seats: Vec<Seat>,
+    /// In which parts of the machine they are, as processes tell each other.
+    parts: String,
     /// What hwloc told of the machine, for processes that ask.
     description: Option<File>,
 }
@@ -29,7 +31,8 @@ impl Seating {
     /// # Errors
     /// What was asked for cannot be had on this machine.
     pub(super) fn of(start: &Start) -> Result<Self, LaunchError> {
-        let free = Self { topology: None, seats: Vec::new(), description: None };
+        let free =
+            Self { topology: None, seats: Vec::new(), parts: String::new(), description: None };
         let (policy, _) = Policy::from_wishes(&start.wishes).map_err(LaunchError::new)?;
         let processes = start.ranks.len();
         let wanted = wanted(start)?;
@@ -53,9 +56,12 @@ impl Seating {
         for (seat, wanted) in seats.iter_mut().zip(wanted) {
             *seat = wanted.or(seat.take());
         }
+        let threads = seats.iter().map(|seat| seat.as_ref().unwrap_or(topology.threads()));
+        let parts: Vec<Parts> =
+            threads.map(|threads| topology.parts(topology.root(), threads)).collect();
         // Where it cannot be kept, who asks looks for itself.
         let description = keep(&description).ok();
-        Ok(Self { topology: Some(topology), seats, description })
+        Ok(Self { seats, parts: parts_to_text(&parts), description, topology: Some(topology) })
     }
 
     /// The hardware threads of a process; none: all.
@@ -86,11 +92,7 @@ impl Seating {
             return Vec::new();
         };
         let mut variables = vec![("COMBRAY_CORES", cores::usable().to_string())];
-        let whole = topology.threads();
-        let seats = self.seats.iter().map(|seat| seat.as_ref().unwrap_or(whole));
-        let parts: Vec<Parts> =
-            seats.map(|threads| topology.parts(topology.root(), threads)).collect();
-        variables.push(("COMBRAY_PARTS", parts_to_text(&parts)));
+        variables.push(("COMBRAY_PARTS", self.parts.clone()));
         if let Some(file) = &self.description {
             let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
             variables.push(("COMBRAY_TOPOLOGY", path));
