@@ -46,6 +46,9 @@ for what in bound allocated interleaved windows split migrated touched; do
     expect "$what" "$what: well" "$(grep "^$what: " <<<"$found")"
 done
 
+expect reordered "8 edges between nodes, 4 when reordered" \
+    "$($bin/mpiexec -n 8 --map-by numa --bind-to core build/numa/near ring 2>&1)"
+
 # Two machines of two processes each, as these take it to be; the interfaces get addresses of two networks.
 network=1
 for interface in $(awk '$2 == "network" { print $1 }' <<<"$tree"); do

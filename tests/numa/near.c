@@ -2,10 +2,12 @@
 // themselves to be on two machines, each process on a node of its own or free to choose. Each prints what it
 // finds: its rank, its nearest rail, where that is, where the helper may run, where the library's buffers lie,
 // and how many are
-// nearest to that interface.
+// nearest to that interface. With an argument: how neighbours in a ring lie.
+#define _GNU_SOURCE
 #include <combray.h>
 #include <dirent.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +55,27 @@ static void buffers(char *nodes) {
     if (maps) fclose(maps);
 }
 
+// How many edges of a ring lie between nodes.
+static int edges_between(MPI_Comm comm, int size, int node) {
+    int nodes[64], count = 0;
+    MPI_Allgather(&node, 1, MPI_INT, nodes, 1, MPI_INT, comm);
+    for (int at = 0; at < size; at++) count += nodes[at] != nodes[(at + 1) % size];
+    return count;
+}
+
+// Processes of one machine get other ranks in a topology, so that neighbours are on one node.
+static void ring(int rank, int size) {
+    int periodic = 1, node = 0;
+    cpu_set_t set;
+    MPI_Comm grid;
+    sched_getaffinity(0, sizeof set, &set);
+    while (!CPU_ISSET(2 * node, &set) && !CPU_ISSET(2 * node + 1, &set)) node++;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 1, &grid);
+    int before = edges_between(MPI_COMM_WORLD, size, node), after = edges_between(grid, size, node);
+    if (rank == 0) printf("%d edges between nodes, %d when reordered\n", before, after);
+    MPI_Comm_free(&grid);
+}
+
 int main(int argc, char **argv) {
     int rank, size, nearest, node = -1, distance = -1, sharing = 0;
     char name[100] = "none", threads[100], nodes[100], line[LINE], all[4 * LINE];
@@ -61,6 +84,11 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc > 1) {
+        ring(rank, size);
+        MPI_Finalize();
+        return 0;
+    }
     // Something goes through the buffers.
     char *data = malloc(1 << 20), *other = malloc(1 << 20);
     memset(data, 1, 1 << 20);

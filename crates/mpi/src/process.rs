@@ -30,6 +30,7 @@ use crate::buffered::BufferPlace;
 use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
+use crate::topology::Whereabouts;
 use crate::window::Window;
 
 /// One operating system process as MPI sees it.
@@ -83,6 +84,9 @@ struct Started {
     parts: Vec<Parts>,
     /// By rank in the job: how far it is from a network interface; empty likewise.
     distances: Vec<u32>,
+    /// By rank in the job: the numbers of the switches above its machine, from the outermost on; empty
+    /// likewise.
+    switches: Vec<Vec<u32>>,
     job: Arc<Mutex<Job>>,
     rank: u32,
     size: u32,
@@ -328,6 +332,20 @@ impl Process {
         let nodes = &self.started().nodes;
         let node = |gate: GateId| nodes.get(gate.0 as usize).copied().unwrap_or(gate.0);
         group.gates().map(node).collect()
+    }
+
+    /// Where the processes of a group run, as far as all of them know it.
+    pub(crate) fn whereabouts(&self, group: &Group) -> Vec<Whereabouts> {
+        let started = self.started();
+        let nodes = self.nodes_of(group);
+        let place = |(gate, node): (GateId, &u32)| {
+            let rank = gate.0 as usize;
+            let above = started.switches.get(rank).map(Vec::as_slice).unwrap_or_default();
+            let inside = started.parts.get(rank).map(|parts| parts.path());
+            let path = above.iter().chain([node]).copied().chain(inside.into_iter().flatten());
+            Whereabouts { path: path.collect(), machine: above.len() }
+        };
+        group.gates().zip(&nodes).map(place).collect()
     }
 
     /// Whether all processes of a group are on this machine.

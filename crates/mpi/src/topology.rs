@@ -2,7 +2,7 @@
 //!
 //! A topology is a plain value that answers questions about ranks; all processes of a
 //! communicator hold the same one, except a distributed graph, of which each knows its own part.
-//! Ranks are reordered only where a job has several machines and neighbours come together by that.
+//! Ranks are reordered only where neighbours come together on machines, or in parts of them, by that.
 
 mod cartesian;
 mod creation;
@@ -20,6 +20,7 @@ pub use cartesian::{Cartesian, Dimension};
 pub use creation::refuse_intercommunicator;
 pub use distributed::{DistributedGraph, Neighbors, WeightedEdge, edge_count, edges_of_lists};
 pub use graph::Graph;
+pub(crate) use reordering::Whereabouts;
 pub(crate) use surroundings::Surroundings;
 
 /// The topology of a communicator.

@@ -1,5 +1,7 @@
 //! In which parts of their machines the processes of the job run, as their messages depend on it.
 
+use std::collections::HashMap;
+
 use collectives::Width;
 use sys::cores;
 use topology::{Parts, parts_from_text, parts_to_text};
@@ -47,6 +49,21 @@ pub(crate) fn that_matter(all: Vec<Parts>, nodes: &[u32]) -> Vec<Parts> {
     if all.len() == nodes.len() && all.iter().zip(nodes).any(differs) { all } else { Vec::new() }
 }
 
+/// The switches above all machines as numbers, which are the same for the same switch. Nothing where not as
+/// many are known above each.
+pub(crate) fn numbered<'a>(all: impl Iterator<Item = &'a [String]>) -> Vec<Vec<u32>> {
+    let mut known: HashMap<&[String], u32> = HashMap::new();
+    let mut number = |path: &'a [String]| {
+        let next = known.len() as u32;
+        *known.entry(path).or_insert(next)
+    };
+    let of_path =
+        |path: &'a [String]| (1..=path.len()).map(|length| number(&path[..length])).collect();
+    let paths: Vec<Vec<u32>> = all.map(of_path).collect();
+    let is_even = paths.iter().all(|path| path.len() == paths[0].len() && !path.is_empty());
+    if is_even { paths } else { Vec::new() }
+}
+
 /// For each kind of parts, from the widest on, in which one each process is.
 pub fn by_width(all: &[Parts]) -> [(Width, Vec<u32>); 3] {
     Width::ALL.map(|width| {
@@ -62,6 +79,16 @@ pub fn by_width(all: &[Parts]) -> [(Width, Vec<u32>); 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn switches_have_numbers() {
+        let path = |names: &str| -> Vec<String> { names.split('.').map(str::to_owned).collect() };
+        let all = ["top.left", "top.right", "top.left"].map(path);
+        assert_eq!(numbered(all.iter().map(Vec::as_slice)), [[0, 1], [0, 2], [0, 1]]);
+        let uneven = [path("top.left"), path("top"), Vec::new()];
+        assert!(numbered(uneven.iter().map(Vec::as_slice)).is_empty());
+        assert!(numbered([[].as_slice()].into_iter()).is_empty());
+    }
 
     #[test]
     fn machines_are_alike_in_large_jobs() {

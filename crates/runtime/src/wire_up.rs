@@ -48,6 +48,8 @@ pub struct Started {
     /// By rank: how far a process is from the network interface that is nearest to it. Empty: not known,
     /// or all alike.
     pub distances: Vec<u32>,
+    /// By rank: the numbers of the switches above its machine, from the outermost on. Empty: not known.
+    pub switches: Vec<Vec<u32>>,
     /// What to sleep on until something arrives.
     pub doorbell: Option<Arc<dyn Doorbell>>,
     /// How many cores the processes of one machine may use, where they are fewest; the same for all
@@ -156,6 +158,7 @@ pub fn start(
         nodes: neighbours.nodes,
         parts: neighbours.parts,
         distances: neighbours.distances,
+        switches: neighbours.switches,
         cores: neighbours.cores,
         guidance: neighbours.guidance,
         complaints: complaint.into_iter().chain(wrong_wishes).collect(),
@@ -239,6 +242,7 @@ struct Neighbours {
     parts: Vec<Parts>,
     /// Likewise.
     distances: Vec<u32>,
+    switches: Vec<Vec<u32>>,
     /// Whether all processes are on this machine.
     all_near: bool,
     /// Whether those of this machine have fewer cores than they are.
@@ -269,6 +273,7 @@ fn publish(
             nodes: vec![0; size as usize],
             parts: Vec::new(),
             distances: Vec::new(),
+            switches: Vec::new(),
             all_near: true,
             crowded: false,
             company: 0.0,
@@ -284,6 +289,7 @@ fn publish(
         together: configuration::cores_together(),
         parts: parts::own(&allowed),
         distance: nearness.and_then(Nearness::distance),
+        switches: configuration::switches(),
     };
     let own = format!("{own} {}", driver_shm::host()).replace(' ', "@");
     job.put(CARD_KEY, &shm.card().to_string())?;
@@ -355,6 +361,7 @@ fn neighbours(places: &[String], rank: u32, guidance: Guidance) -> Neighbours {
         crowded_somewhere: distinct.iter().any(|node| is_crowded(*node)),
         cores: distinct.iter().map(|node| members_and_cores(*node).1).min().unwrap_or(1) as u32,
         guidance,
+        switches: parts::numbered(places.iter().map(|place| place.switches.as_slice())),
         distances: nearness::distances_that_matter(places.iter().map(|place| place.distance)),
         parts: parts::that_matter(places.iter().map_while(|place| place.parts).collect(), &nodes),
         nodes,
@@ -382,6 +389,7 @@ fn neighbours_by_mapping(
         guidance,
         parts: Vec::new(),
         distances: Vec::new(),
+        switches: Vec::new(),
         nodes,
     }
 }
@@ -409,15 +417,17 @@ struct PlaceOf {
     parts: Option<Parts>,
     /// How far it is from the nearest interface, if that is known and matters.
     distance: Option<u32>,
+    /// The switches above its machine, from the outermost on.
+    switches: Vec<String>,
 }
 
 impl fmt::Display for PlaceOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mask, usable, together, parts, distance } = self;
+        let Self { mask, usable, together, parts, distance, switches } = self;
         let together = together.map(|cores| cores.to_string()).unwrap_or_default();
         let parts = parts.map(|parts| parts.to_string()).unwrap_or_default();
         let distance = distance.map(|distance| distance.to_string()).unwrap_or_default();
-        write!(f, "{mask:x}:{usable}:{together}:{parts}:{distance}")
+        write!(f, "{mask:x}:{usable}:{together}:{parts}:{distance}:{}", switches.join("."))
     }
 }
 
@@ -430,7 +440,10 @@ fn place_of(place: &str) -> PlaceOf {
     let together = number();
     let parts = fields.next().and_then(|parts| parts.parse().ok());
     let distance = fields.next().and_then(|distance| distance.parse().ok());
-    PlaceOf { mask, usable, together, parts, distance }
+    let switches = fields.next().filter(|names| !names.is_empty());
+    let switches = switches.map(|names| names.split('.').map(str::to_owned).collect());
+    let switches = switches.unwrap_or_default();
+    PlaceOf { mask, usable, together, parts, distance, switches }
 }
 
 /// Cores as a set of bits; those past 127 stand in the last.

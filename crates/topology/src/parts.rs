@@ -16,6 +16,13 @@ pub struct Parts {
     pub cache: u32,
 }
 
+impl Parts {
+    /// The numbers from the outermost part to the innermost one.
+    pub fn path(self) -> [u32; 3] {
+        [self.package, self.numa_node, self.cache]
+    }
+}
+
 impl Topology {
     /// The parts of one machine in which most of these hardware threads are; of several, the first.
     pub fn parts(&self, machine: ObjectId, threads: &CpuSet) -> Parts {

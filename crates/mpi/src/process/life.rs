@@ -55,6 +55,7 @@ impl Process {
             nodes,
             parts: started.parts,
             distances: started.distances,
+            switches: started.switches,
             runtime: RefCell::new(runtime),
             job,
             rank,

@@ -1,5 +1,5 @@
 //! Giving the processes of a topology other ranks than in the communicator that it is made of, so that
-//! neighbours are on one machine (the argument `reorder` of section 8.5).
+//! neighbours are on one machine, and in one part of it (the argument `reorder` of section 8.5).
 //!
 //! All processes know where all of them run, and work out the same order without asking each other;
 //! only a distributed graph has to be told to all first.
@@ -21,8 +21,8 @@ impl Process {
     /// By rank in a topology for the first processes of a communicator: the rank there. They change
     /// their ranks only if neighbours come nearer to each other by that.
     pub(super) fn reordered(&self, communicator: &Communicator, topology: &Topology) -> Vec<u32> {
-        let nodes = self.nodes_of(communicator.group());
-        order(&nodes[..topology.process_count().unwrap_or_default() as usize], topology.edges())
+        let all = self.whereabouts(communicator.group());
+        order(&all[..topology.process_count().unwrap_or_default() as usize], topology.edges())
     }
 
     /// `MPI_Cart_map` and `MPI_Graph_map` (section 8.5.8): the rank that this process gets in a
@@ -43,8 +43,8 @@ impl Process {
         graph: DistributedGraph,
     ) -> Result<(Vec<u32>, DistributedGraph)> {
         let size = communicator.size();
-        let nodes = self.nodes_of(communicator.group());
-        if nodes.iter().all(|node| *node == nodes[0]) {
+        let all = self.whereabouts(communicator.group());
+        if all.iter().all(|one| *one == all[0]) {
             return Ok(((0..size).collect(), graph));
         }
         let mut graphs = self.exchange_graphs(communicator, &graph)?;
@@ -55,7 +55,7 @@ impl Process {
                 .zip(weights)
                 .map(move |(&to, &weight)| (rank, to, u64::from(weight.unsigned_abs())))
         });
-        let order = order(&nodes, edges);
+        let order = order(&all, edges);
         let own = order.iter().position(|rank| *rank == communicator.rank()).unwrap_or_default();
         Ok((order, graphs.swap_remove(own)))
     }
@@ -89,35 +89,80 @@ impl Process {
     }
 }
 
-/// The order of processes that run on these nodes, so that as little weight as possible goes between
-/// nodes: by new rank the old one. As they are, if no other order is better.
-fn order(nodes: &[u32], edges: impl IntoIterator<Item = (u32, u32, u64)>) -> Vec<u32> {
-    let as_they_are = || (0..nodes.len() as u32).collect();
-    if nodes.iter().all(|node| *node == nodes[0]) {
-        return as_they_are();
-    }
-    // The machines are leaves, in the order of their first processes.
-    let mut leaves: HashMap<u32, u32> = HashMap::new();
-    let mut members: Vec<Vec<u32>> = Vec::new();
-    let mut old = Vec::with_capacity(nodes.len());
-    for (rank, node) in (0..).zip(nodes) {
-        let leaf = *leaves.entry(*node).or_insert(members.len() as u32);
-        if leaf as usize == members.len() {
-            members.push(Vec::new());
+/// Where a process runs: the numbers of the parts that it is in, from the outermost on. Those before `machine`
+/// are switches, the others parts of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Whereabouts {
+    pub(crate) path: Vec<u32>,
+    pub(crate) machine: usize,
+}
+
+/// What a byte costs for each level of a machine that it climbs, and for each beyond.
+const CROSSINGS: (u64, u64) = (2, 20);
+
+/// The places of some processes as a tree whose leaves are those that no more is known of.
+#[derive(Default)]
+struct Places {
+    /// By leaf: the ranks there.
+    members: Vec<Vec<u32>>,
+}
+
+impl Places {
+    /// The branch of `ranks`, which are in the same parts down to `depth`; and its height.
+    fn branch(&mut self, all: &[Whereabouts], ranks: &[u32], depth: usize) -> (Branch, u64) {
+        let at = |rank: u32| all[rank as usize].path.get(depth);
+        if at(ranks[0]).is_none() {
+            self.members.push(ranks.to_vec());
+            return (Branch::leaf(ranks.len() as u32), 0);
         }
-        members[leaf as usize].push(rank);
-        old.push(leaf);
+        // In the order of their first processes.
+        let mut parts: Vec<(Option<&u32>, Vec<u32>)> = Vec::new();
+        let mut known: HashMap<Option<&u32>, usize> = HashMap::new();
+        for &rank in ranks {
+            let part = *known.entry(at(rank)).or_insert(parts.len());
+            if part == parts.len() {
+                parts.push((at(rank), Vec::new()));
+            }
+            parts[part].1.push(rank);
+        }
+        if let [(_, ranks)] = &parts[..] {
+            return self.branch(all, ranks, depth + 1);
+        }
+        let mut height = 0;
+        let mut children = Vec::new();
+        for (_, ranks) in &parts {
+            let (child, below) = self.branch(all, ranks, depth + 1);
+            children.push(child);
+            height = height.max(below + 1);
+        }
+        let (inside, beyond) = CROSSINGS;
+        let step = if depth <= all[ranks[0] as usize].machine { beyond } else { inside };
+        (Branch::of(step * height, children), height)
     }
-    let machines = members.iter().map(|ranks| Branch::leaf(ranks.len() as u32)).collect();
-    let tree = Tree::new(&Branch::of(1, machines));
-    let affinity = Affinity::new(nodes.len() as u32, edges.into_iter());
-    let Ok(placed) = place(&affinity, &tree, &[]) else { return as_they_are() };
+}
+
+/// The order of processes that run there, so that as little weight as possible goes as far as possible:
+/// by new rank the old one. As they are, if no other order is better.
+fn order(all: &[Whereabouts], edges: impl IntoIterator<Item = (u32, u32, u64)>) -> Vec<u32> {
+    let as_they_are: Vec<u32> = (0..all.len() as u32).collect();
+    if all.iter().all(|one| *one == all[0]) {
+        return as_they_are;
+    }
+    let mut places = Places::default();
+    let (root, _) = places.branch(all, &as_they_are, 0);
+    let mut old = vec![0; all.len()];
+    for (leaf, ranks) in (0..).zip(&places.members) {
+        ranks.iter().for_each(|rank| old[*rank as usize] = leaf);
+    }
+    let tree = Tree::new(&root);
+    let affinity = Affinity::new(all.len() as u32, edges.into_iter());
+    let Ok(placed) = place(&affinity, &tree, &[]) else { return as_they_are };
     if cost(&affinity, &tree, &placed) >= cost(&affinity, &tree, &Placement::new(old)) {
-        return as_they_are();
+        return as_they_are;
     }
-    let mut members: Vec<_> = members.into_iter().map(Vec::into_iter).collect();
+    let mut members: Vec<_> = places.members.into_iter().map(Vec::into_iter).collect();
     let taken = placed.leaves().iter().map(|leaf| members[*leaf as usize].next());
-    taken.collect::<Option<Vec<u32>>>().unwrap_or_else(as_they_are)
+    taken.collect::<Option<Vec<u32>>>().unwrap_or(as_they_are)
 }
 
 impl Topology {
@@ -180,14 +225,39 @@ mod tests {
         Topology::Cartesian(grid).edges()
     }
 
+    /// Processes with these paths, whose machine is told by the number at `machine`.
+    fn at<const N: usize>(machine: usize, paths: &[[u32; N]]) -> Vec<Whereabouts> {
+        paths.iter().map(|path| Whereabouts { path: path.to_vec(), machine }).collect()
+    }
+
+    /// How many edges of a ring in this order lie between parts of this depth.
+    fn crossings(all: &[Whereabouts], order: &[u32], depth: usize) -> usize {
+        let part = |place: usize| &all[order[place % order.len()] as usize].path[..=depth];
+        (0..order.len()).filter(|&place| part(place) != part(place + 1)).count()
+    }
+
+    #[test]
+    fn neighbours_come_to_one_switch_machine_and_package() {
+        // Two switches with two machines each, which have two packages with two processes each; those
+        // that follow each other are as far apart as they can be.
+        let path = |rank: u32| [rank % 2, rank / 2 % 2, rank / 4 % 2];
+        let paths: Vec<[u32; 3]> = (0..16).map(path).collect();
+        let all = at(1, &paths);
+        let as_they_are: Vec<u32> = (0..16).collect();
+        let counts = |order: &[u32]| [0, 1, 2].map(|depth| crossings(&all, order, depth));
+        assert_eq!(counts(&as_they_are), [16; 3]);
+        assert_eq!(counts(&order(&all, ring(16))), [2, 4, 8]);
+        // One machine with the same packages.
+        let one = at(0, &paths.iter().map(|path| [0, path[2]]).collect::<Vec<_>>());
+        assert_eq!(crossings(&one, &order(&one, ring(16)), 1), 2);
+    }
+
     #[test]
     fn neighbours_come_to_one_machine() {
         // One process on each machine in turn: a ring has all its edges between machines.
-        let nodes = [0, 1, 0, 1, 0, 1, 0, 1];
-        let order = order(&nodes, ring(8));
-        let crossing =
-            (0..8).filter(|&at| nodes[order[at] as usize] != nodes[order[(at + 1) % 8] as usize]);
-        assert_eq!(crossing.count(), 2, "{order:?}");
+        let all = at(0, &[0, 1, 0, 1, 0, 1, 0, 1].map(|node| [node]));
+        let order = order(&all, ring(8));
+        assert_eq!(crossings(&all, &order, 0), 2, "{order:?}");
         let mut sorted = order.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -196,9 +266,9 @@ mod tests {
     #[test]
     fn nothing_changes_without_gain() {
         for nodes in [[0; 6], [0, 0, 0, 3, 3, 3], [5, 5, 5, 0, 0, 0]] {
-            assert_eq!(order(&nodes, ring(6)), [0, 1, 2, 3, 4, 5]);
+            assert_eq!(order(&at(0, &nodes.map(|node| [node])), ring(6)), [0, 1, 2, 3, 4, 5]);
         }
-        assert_eq!(order(&[0, 1, 0, 1], []), [0, 1, 2, 3]);
+        assert_eq!(order(&at(0, &[[0], [1], [0], [1]]), []), [0, 1, 2, 3]);
         assert_eq!(order(&[], []), [0; 0]);
     }
 
