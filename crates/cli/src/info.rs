@@ -6,11 +6,12 @@ mod machine;
 use std::io::{self, Write};
 use std::path::Path;
 
-use runtime::configuration::{TEXTS, VARIABLES};
+use runtime::configuration::{self, TEXTS, VARIABLES};
 use runtime::instruments::Category;
 use runtime::instruments::journal::EVENTS;
 use runtime::instruments::performance::PERFORMANCE_VARIABLES;
 use sys::cores;
+use topology::Locality;
 
 use crate::prefix;
 use choices::Communicator;
@@ -57,7 +58,7 @@ fn summary(prefix: &Path) -> String {
   interface   MPI 5.0 standard ABI 1.0, libmpi_abi.so.1
   prefix      {}
   library     {}
-  rails       self (within a process), shm (between processes of one machine)
+  rails       self (within a process), shm (between processes of one machine){}
   launchers   combray run, and others that speak PMI-1 (Hydra)
   cores       {} usable here
   missing     {missing} functions (combray info --unsupported lists them)
@@ -67,9 +68,28 @@ Variables (combray info --variables lists all that tools can see):
         env!("CARGO_PKG_VERSION"),
         prefix.display(),
         prefix.join("lib/libmpi_abi.so.1").display(),
+        rails_between_machines(),
         cores::usable(),
     );
     text + &settings()
+}
+
+/// The network interfaces that jobs on several machines use here, with their places.
+fn rails_between_machines() -> String {
+    let selection = configuration::networks().unwrap_or_default();
+    let tree = runtime::machine::tree_with_devices();
+    let line = |interface: driver_tcp::Interface| {
+        let locality = tree.and_then(|tree| tree.locality(tree.interface(&interface.name)?));
+        let place = match locality {
+            Some(Locality { node: Some(node), threads }) => {
+                format!("near NUMA node {node}, hardware threads {threads}")
+            }
+            Some(Locality { node: None, threads }) => format!("near hardware threads {threads}"),
+            None => "its place is not known".to_owned(),
+        };
+        format!(",\n              tcp:{} (between machines; {place})", interface.name)
+    };
+    driver_tcp::usable(&selection).into_iter().map(line).collect()
 }
 
 /// What a person may set.
