@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use base::GateId;
+use base::{GateId, RegionToken};
 use driver::{Access, Copying, Fetch, RegionError};
+
+use queues::offer::{Phase, Turn};
 
 use crate::joint::Joint;
 use crate::pipe::{ENOUGH, FILLED_MAX, Wish, piece_bytes};
 use crate::regions::Found;
-use crate::segment::Peer;
+use crate::segment::{Peer, Segment};
 use crate::transfer::{Range, Way};
 
 /// After so long without a piece, the rest is read without the sender, which seems to compute.
@@ -24,27 +26,90 @@ pub(crate) enum Progress {
     Moved,
     /// It is over; whether all bytes are here.
     Ended(bool),
+    /// All bytes are here, and the sender knows it.
+    Written,
+    /// The offer is over, without any.
+    TakenBack,
 }
 
 /// A region that is being copied to here with the sender's help.
 pub(crate) enum Incoming {
     Piped(Piped),
     Jointly(Joint),
+    Offered(Offered),
 }
 
 impl Incoming {
-    pub(crate) fn fetch(&self) -> &Fetch {
+    pub(crate) fn gate(&self) -> GateId {
         match self {
-            Self::Piped(piped) => &piped.fetch,
-            Self::Jointly(joint) => &joint.fetch,
+            Self::Piped(piped) => piped.fetch.gate,
+            Self::Jointly(joint) => joint.fetch.gate,
+            Self::Offered(offered) => offered.gate,
+        }
+    }
+
+    /// By what the transfer is known.
+    pub(crate) fn token(&self) -> u64 {
+        match self {
+            Self::Piped(piped) => piped.fetch.token,
+            Self::Jointly(joint) => joint.fetch.token,
+            Self::Offered(offered) => offered.token,
         }
     }
 
     /// Goes on with it; a patient receiver lets the sender do what it can.
-    pub(crate) fn advance(&mut self, peer: &mut Peer, patient: bool) -> Progress {
+    pub(crate) fn advance(&mut self, own: &Segment, peer: &mut Peer, patient: bool) -> Progress {
         match self {
             Self::Piped(piped) => piped.advance(peer),
             Self::Jointly(joint) => joint.advance(peer, patient),
+            Self::Offered(offered) => offered.advance(own, patient),
+        }
+    }
+}
+
+/// A place that is offered to the sender of a message.
+pub(crate) struct Offered {
+    pub gate: GateId,
+    /// The receive.
+    pub token: u64,
+    pub flow: u32,
+    pub turn: Turn,
+    /// The region here into which the sender writes.
+    pub into: RegionToken,
+    /// What is to be done where the offer is taken back, once the message has come, and when that was.
+    pub fetch: Option<(Fetch, Instant)>,
+    /// How often the program, which seems to wait for it, has looked.
+    pub looks: u32,
+}
+
+/// After so many looks the program waits: then it takes a part in the copying, and there is no offer.
+const LOOKS_OFFERED: u32 = 32;
+
+impl Offered {
+    /// Whether the sender is at work, or nothing is to be done before the message comes.
+    pub(crate) fn needs_nothing(&self, own: &Segment) -> bool {
+        self.fetch.is_none() || own.offer(self.flow).phase(self.turn) == Phase::Claimed
+    }
+
+    fn advance(&mut self, own: &Segment, patient: bool) -> Progress {
+        let offer = own.offer(self.flow);
+        let waits = match &self.fetch {
+            Some((_, since)) => patient && since.elapsed() < PATIENCE,
+            None if patient => true,
+            None => {
+                self.looks += 1;
+                self.looks < LOOKS_OFFERED
+            }
+        };
+        match offer.phase(self.turn) {
+            Phase::Open if waits || !offer.take_back(self.turn) => Progress::Still,
+            // The message is not here yet, and will be.
+            Phase::Claimed | Phase::Written | Phase::Failed if self.fetch.is_none() => {
+                Progress::Still
+            }
+            Phase::Claimed => Progress::Still,
+            Phase::Written => Progress::Written,
+            Phase::Open | Phase::Failed | Phase::Over => Progress::TakenBack,
         }
     }
 }

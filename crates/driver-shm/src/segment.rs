@@ -12,6 +12,7 @@ use std::time::Duration;
 use driver::{Doorbell, DriverError};
 use queues::bell;
 use queues::lane;
+use queues::offer::Offer;
 use queues::ring::{self, Consumer, Producer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
@@ -31,6 +32,14 @@ pub(crate) const LANE_LINES: usize = 4096;
 
 /// How many peers may have a lane; each costs its owner one more look per poll.
 pub(crate) const LANES: usize = 8;
+
+/// So many receives can be offered to their senders at a time.
+const OFFERS: usize = 16;
+
+/// Which of the offers is for messages of a flow.
+pub(crate) fn offer_place(flow: u32) -> usize {
+    flow as usize % OFFERS
+}
 
 const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x04");
 const REGIONS_OFFSET: usize = 4096;
@@ -62,6 +71,8 @@ struct Header {
     _keep_lanes_apart: [u8; 56],
     /// Who has the lane, as number of the sender plus one; 0: nobody yet. Set once, by that sender.
     lanes: [AtomicU32; LANES],
+    /// Places for the data of messages that are expected.
+    offers: [Offer; OFFERS],
 }
 
 /// The owner sleeps on the bell's word.
@@ -75,7 +86,7 @@ const _: () = assert!(std::mem::offset_of!(Header, bell) == 128);
 
 /// The own segment.
 pub(crate) struct Own {
-    segment: Arc<Segment>,
+    pub segment: Arc<Segment>,
     pub card: Card,
     pub consumer: Consumer,
     /// The lanes whose senders have gone over to them, with those senders.
@@ -111,6 +122,7 @@ impl Own {
             bell: bell::Bell::default(),
             _keep_lanes_apart: [0; 56],
             lanes: Default::default(),
+            offers: Default::default(),
         };
         // SAFETY: the mapping is new, nobody else knows it, and it is longer than the header and
         // aligned to a page.
@@ -205,6 +217,11 @@ impl Segment {
         (slot < REGIONS_MAX).then(|| unsafe {
             self.mapping.base().add(REGIONS_OFFSET).cast::<Entry>().add(slot).as_ref()
         })
+    }
+
+    /// The offer that the owner makes for messages of a flow, if it makes one.
+    pub(crate) fn offer(&self, flow: u32) -> &Offer {
+        &self.header().offers[offer_place(flow)]
     }
 
     /// By whom the owner is called.

@@ -6,19 +6,18 @@ use std::sync::Arc;
 
 use base::{GateId, RailProfile, RegionToken};
 use driver::{
-    Access, Copying, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, RegionError, Regions,
-    Sink,
+    Access, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, RegionError, Regions, Sink,
 };
 use memory::Buffer;
 use queues::ring::Consumer;
 use sys::process;
 
 use crate::card::Card;
-use crate::incoming::{Incoming, Piped, Progress};
-use crate::joint::Joint;
+use crate::incoming::Incoming;
 use crate::segment::{Bell, Own, Peer};
-use crate::supply::AHEAD_BYTES_MAX;
 use crate::transfer::{Range, Way};
+
+mod fetching;
 
 /// Finds the card of a peer, as its text.
 pub type Lookup = Box<dyn FnMut(GateId) -> Result<String, DriverError> + Send>;
@@ -232,37 +231,6 @@ impl Shm {
     pub fn bell(&self, gate: GateId) -> Option<Bell> {
         self.peers.get(gate.0 as usize)?.as_deref().map(|peer| peer.bell.clone())
     }
-
-    /// Begins the oldest fetch.
-    #[cold]
-    fn run_fetch(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        let Some(fetch) = self.fetches.pop_front() else { return false };
-        let token = fetch.token;
-        match self.begin_fetch(fetch) {
-            Ok(false) => {}
-            ended => sink.fetched(token, ended.is_ok()),
-        }
-        true
-    }
-
-    /// Begins a fetch in the way that is wished, or if that cannot be, through the pipe; whether it is over.
-    fn begin_fetch(&mut self, fetch: Fetch) -> Result<bool, RegionError> {
-        let Fetch { gate, region, length, ref into, copying, .. } = fetch;
-        let begun = match copying {
-            Copying::Jointly if self.reaches(gate) => self.begin_joint(&fetch).map(|()| false),
-            Copying::Once if self.reaches(gate) => {
-                self.read_region(gate, region, 0, length, into, 0).map(|()| true)
-            }
-            _ => Err(RegionError::NotReadable),
-        };
-        if begun != Err(RegionError::NotReadable) {
-            return begun;
-        }
-        let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
-        let piped = Piped::begin(GateId(self.sender), fetch, peer)?;
-        self.incoming.push(Incoming::Piped(piped));
-        Ok(false)
-    }
 }
 
 impl Shm {
@@ -272,41 +240,14 @@ impl Shm {
         self.own.declared.declare(buffer, Access::Read, true)
     }
 
-    /// Takes the data of a message that is about to be announced to a peer, in the next
-    /// [`serve`](Self::serve) or some later ones: [`Sink::sent`] is told the `token` when it is taken. None
-    /// if it is too long for that, or too much was sent ahead. The peer fetches it from the region,
-    /// piped, and that is all that this process will know of it.
-    #[inline]
-    pub fn send_ahead(&mut self, gate: GateId, data: &Buffer, token: u64) -> Option<RegionToken> {
-        if data.len() > AHEAD_BYTES_MAX {
-            return None;
-        }
-        if !self.own.supply.has_room_ahead() {
-            self.end_ahead();
-        }
-        if !self.own.supply.has_room_ahead() {
-            return None;
-        }
-        let region = self.own.declared.declare_ahead(data)?;
-        self.own.supply.begin(gate.0, region, data, token);
-        Some(region)
-    }
-
-    /// Ends the regions of data that was sent ahead and has arrived.
-    #[cold]
-    fn end_ahead(&mut self) {
-        for region in self.own.supply.arrived() {
-            let ended = self.revoke(region);
-            debug_assert_eq!(ended, Ok(()), "it was declared to be sent ahead");
-        }
-    }
-
     /// Copies what peers want or shall have, as far as there is room; whether there was anything.
     #[inline]
     pub fn serve(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        let Self { own, peers, .. } = self;
+        let Self { own, peers, patient, .. } = self;
         own.supply.is_wanted()
-            && own.supply.serve(&own.declared, peers, |gate, token| sink.sent(gate, 0, token))
+            && own.supply.serve(&own.declared, peers, *patient, |gate, token| {
+                sink.sent(gate, 0, token);
+            })
     }
 
     /// From now on what is copied jointly is left to the senders as far as they do it, or no more.
@@ -318,6 +259,7 @@ impl Shm {
     pub fn awaits_senders(&self) -> bool {
         let is_at_work = |incoming: &Incoming| match incoming {
             Incoming::Jointly(joint) => joint.is_being_written,
+            Incoming::Offered(offered) => offered.needs_nothing(&self.own.segment),
             Incoming::Piped(_) => false,
         };
         !self.incoming.iter().all(is_at_work)
@@ -326,46 +268,6 @@ impl Shm {
     /// Whether the memory of a peer can be read and written without its help, as a trial showed.
     pub fn reaches(&self, gate: GateId) -> bool {
         matches!(self.peers.get(gate.0 as usize), Some(Some(peer)) if peer.reachable)
-    }
-
-    /// Begins to copy jointly.
-    fn begin_joint(&mut self, fetch: &Fetch) -> Result<(), RegionError> {
-        let declared = self.own.declared.declare(&fetch.into, Access::ReadAndWrite, false);
-        let into = declared.ok_or(RegionError::NotReadable)?;
-        let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
-        let begun = Joint::begin(GateId(self.sender), fetch, into, peer);
-        match begun {
-            Ok(joint) => {
-                self.incoming.push(Incoming::Jointly(joint));
-                Ok(())
-            }
-            Err(error) => self.revoke(into).and(Err(error)),
-        }
-    }
-
-    /// Goes on with what is copied with the senders' help.
-    #[cold]
-    fn advance(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        let (mut active, mut index) = (false, 0);
-        while let Some(incoming) = self.incoming.get_mut(index) {
-            let progress = match self.peers.get_mut(incoming.fetch().gate.0 as usize) {
-                Some(Some(peer)) => incoming.advance(peer, self.patient),
-                _ => Progress::Ended(false),
-            };
-            active |= progress != Progress::Still;
-            if let Progress::Ended(complete) = progress {
-                let incoming = self.incoming.remove(index);
-                // It waits for the sender, where that is still writing.
-                let whole = match incoming {
-                    Incoming::Jointly(Joint { into, .. }) => self.revoke(into).is_ok(),
-                    Incoming::Piped(_) => true,
-                };
-                sink.fetched(incoming.fetch().token, complete && whole);
-            } else {
-                index += 1;
-            }
-        }
-        active
     }
 }
 
@@ -439,8 +341,11 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::time::{Duration, Instant};
 
+    use driver::Copying;
     use driver::conformance::{self, Record};
     use memory::Scratch;
+
+    use crate::supply::AHEAD_BYTES_MAX;
 
     /// Two drivers in this process that know each other.
     fn pair(single_copy: bool) -> (Shm, Shm) {
@@ -560,7 +465,7 @@ mod tests {
                 (conformance::memory(length, blocks), conformance::memory(length, 0));
             let mut regions = Vec::new();
             // The next are not taken before room is made by those that have arrived.
-            while let Some(region) = two.send_ahead(GateId(0), &there, regions.len() as u64) {
+            while let Some(region) = two.send_ahead(GateId(0), &there, regions.len() as u64, None) {
                 let number = regions.len() as u8;
                 there.write(0, &vec![number; length]);
                 let mut sink = Record::default();
@@ -589,7 +494,7 @@ mod tests {
             }
         }
         let long = conformance::memory(AHEAD_BYTES_MAX + 1, 0);
-        assert!(two.send_ahead(GateId(0), &long, 0).is_none());
+        assert!(two.send_ahead(GateId(0), &long, 0, None).is_none());
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The sender's side of the pipe.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base::{GateId, RegionToken};
 use memory::Buffer;
+use queues::offer::Label;
 
 use crate::joint::{NOT_WRITTEN, pieces_of, range_of};
 use crate::manner::Manner;
@@ -51,9 +52,16 @@ struct Errand {
     past_caches: Option<bool>,
     /// How many bytes are to be copied jointly, and into which region of the peer; none: piped.
     joint: Option<(usize, RegionToken)>,
-    /// Who wants to know when all is copied, if it is sent ahead.
+    /// Who wants to know when all is copied, if nobody else tells.
     token: Option<u64>,
+    /// The receiver may have offered the place for the message with this label; none: not any more.
+    offered: Option<Label>,
+    /// Until then the receiver, if it is there, shall say how it wants the data.
+    waits_until: Option<Instant>,
 }
+
+/// So long a receiver has to say how it wants the data of a long message, if it has not gone away.
+const RECEIVER_TIME: Duration = Duration::from_micros(2);
 
 /// A message of at most so many bytes is sent ahead, as long as there is room.
 pub const AHEAD_BYTES_MAX: usize = 64 << 10;
@@ -70,8 +78,21 @@ const TIMED_BYTES: usize = 4 << 10;
 impl Errand {
     fn new(slot: usize, generation: u32, gate: u32, buffer: Buffer) -> Self {
         let (filled, offset, taken) = (0, 0, 0);
-        let (past_caches, joint, token) = (None, None, None);
-        Self { slot, generation, gate, buffer, filled, offset, taken, past_caches, joint, token }
+        let (past_caches, joint, token, offered, waits_until) = (None, None, None, None, None);
+        Self {
+            slot,
+            generation,
+            gate,
+            buffer,
+            filled,
+            offset,
+            taken,
+            past_caches,
+            joint,
+            token,
+            offered,
+            waits_until,
+        }
     }
 
     /// Copies what comes next to a piece.
@@ -124,13 +145,37 @@ impl Supply {
     }
 
     /// Sends the data of a message ahead to a peer, through a region declared for that.
-    pub(crate) fn begin(&mut self, gate: u32, region: RegionToken, data: &Buffer, token: u64) {
+    pub(crate) fn begin(
+        &mut self,
+        gate: u32,
+        region: RegionToken,
+        data: &Buffer,
+        token: u64,
+        offered: Option<Label>,
+    ) {
         self.populate();
         let (slot, generation) = place_of(region);
         self.segment.region(slot).exchange.set_ahead(generation);
         self.ahead.push(region);
         let errand = Errand::new(slot, generation, gate, data.clone());
-        self.errands.push(Errand { token: Some(token), ..errand });
+        self.errands.push(Errand { token: Some(token), offered, ..errand });
+    }
+
+    /// Writes the data of an announced message to the place that the receiver has offered, unless that asks
+    /// for the data first.
+    pub(crate) fn watch(
+        &mut self,
+        gate: u32,
+        region: RegionToken,
+        data: &Buffer,
+        token: u64,
+        label: Label,
+    ) {
+        let (slot, generation) = place_of(region);
+        let errand = Errand::new(slot, generation, gate, data.clone());
+        let waits_until = Some(Instant::now() + RECEIVER_TIME);
+        let (token, offered) = (Some(token), Some(label));
+        self.errands.push(Errand { token, offered, waits_until, ..errand });
     }
 
     /// The regions of data that was sent ahead and has arrived, which are forgotten here.
@@ -164,6 +209,7 @@ impl Supply {
         &mut self,
         declared: &Declared,
         peers: &mut [Option<Box<Peer>>],
+        patient: bool,
         mut sent: impl FnMut(GateId, u64),
     ) -> bool {
         let mut active = false;
@@ -178,9 +224,13 @@ impl Supply {
                 self.errands.swap_remove(index);
                 continue;
             };
-            let (filled, over) = match self.errands[index].joint {
-                None => self.fill(index, declared),
-                Some(joint) => self.write(index, joint, peer),
+            let Errand { joint, offered, .. } = self.errands[index];
+            let (filled, over) = match (offered, joint) {
+                // The receiver copies itself, or another time this process does.
+                (Some(_), _) | (_, Some(_)) if patient => (false, false),
+                (Some(label), _) => self.write_as_offered(index, label, peer),
+                (None, Some(joint)) => self.write(index, joint, peer),
+                (None, None) => self.fill(index, declared),
             };
             if filled {
                 active = true;
@@ -210,6 +260,33 @@ impl Supply {
         let errand = Errand::new(slot, generation, wish.gate, buffer.clone());
         let past_caches = Some(wish.past_caches);
         self.errands.push(Errand { past_caches, joint: wish.joint, ..errand });
+    }
+
+    /// Writes all to the place that the peer has offered, if it still does: whether any, and whether that was
+    /// all to do.
+    fn write_as_offered(&mut self, index: usize, label: Label, peer: &mut Peer) -> (bool, bool) {
+        let errand = &mut self.errands[index];
+        if errand.waits_until.is_some_and(|until| Instant::now() < until) {
+            return (false, false);
+        }
+        let (buffer, length) = (&errand.buffer, errand.buffer.len());
+        let segment = Arc::clone(&peer.bell.segment);
+        let offer = segment.offer(label.flow);
+        let mut is_written = false;
+        if let Some((turn, [place, secret])) = offer.claim(label, length as u64) {
+            let region = RegionToken { place, secret };
+            let range = Range { region, offset: 0, length, buffer, at: 0 };
+            is_written = peer.transfer(Way::Write, &range).is_ok();
+            offer.end(turn, is_written);
+        }
+        if is_written {
+            return (true, true);
+        }
+        errand.offered = None;
+        // What is not sent ahead waits for its receiver, as ever.
+        let waits = errand.waits_until.is_some();
+        errand.token = errand.token.filter(|_| !waits);
+        (false, waits)
     }
 
     /// Writes a piece into the peer's memory: whether there was any, and whether it was the last.

@@ -56,6 +56,10 @@ impl Sink for Record {
         self.carried += bytes;
     }
 
+    fn written(&mut self, token: u64) {
+        self.fetched.push((token, true));
+    }
+
     fn fetched(&mut self, token: u64, complete: bool) {
         self.fetched.push((token, complete));
     }

@@ -150,6 +150,9 @@ pub trait Sink {
     /// A rail carried so many bytes in so many nanoseconds, in which it never had nothing to do.
     fn carried(&mut self, rail: usize, bytes: u64, nanoseconds: u64);
 
+    /// The data that was to be fetched is where it belongs, and its sender knows it.
+    fn written(&mut self, token: u64);
+
     /// A fetch ended; not `complete` means that some of the data could not be read.
     fn fetched(&mut self, token: u64, complete: bool);
 

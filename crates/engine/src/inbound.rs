@@ -235,14 +235,37 @@ impl Engine {
             self.decline_fetch(request);
             return Ok(());
         }
-        let (gate, remote, wanted) = (receive.gate, receive.remote, receive.wanted());
-        let index = request.0.index;
+        let (gate, remote) = (receive.gate, receive.remote);
+        self.handle_written(request);
+        self.tell_finished(gate, remote);
+        Ok(())
+    }
+
+    /// The same where all bytes are where they belong, and the sender knows it already.
+    pub fn handle_written(&mut self, request: RequestId) {
+        let Some(receive) = self.requests.get(request) else { return };
+        let (index, wanted) = (request.0.index, receive.wanted());
         self.requests[index].bytes = wanted;
         self.counters.fetched.add(1);
         self.counters.fetched_bytes.add(wanted);
         self.complete(index);
-        self.tell_finished(gate, remote);
-        Ok(())
+    }
+
+    /// The number of the flow, the tag and the message's number in the flow, if a posted receive will get
+    /// the next message from `gate` that has them, whatever is posted later.
+    pub fn expected(&self, request: RequestId, gate: GateId) -> Option<(u32, i32, u32)> {
+        let receive = self.requests.get(request)?;
+        if receive.state != State::Posted || receive.is_wild() {
+            return None;
+        }
+        let context = &self.contexts[receive.context.0];
+        let index = *context.in_flows.get(&gate)?;
+        let (generation, flow) = self.in_flows.peek(index)?;
+        let is_first = context.matching.is_first(&self.requests, request.0.index);
+        if !is_first || !flow.early.is_empty() || flow.source != receive.source {
+            return None;
+        }
+        Some((flow_number(index, generation), receive.tag, flow.sequence))
     }
 
     /// Nothing more is needed of a message that was announced with this request.
@@ -381,7 +404,7 @@ impl Engine {
         let Key { index, generation } = self.in_flows.insert(flow);
         assert!(index <= FLOW_INDEX_MASK, "more than 2^24 flows");
         self.contexts[slot.0].in_flows.insert(gate, index);
-        let number = (generation & FLOW_GENERATION_MASK) << FLOW_INDEX_BITS | index;
+        let number = flow_number(index, generation);
         let rank = self.contexts[slot.0].matching.rank;
         self.push_control(gate, Record::Flow { context: id, rank, number });
         Some(index)
@@ -681,6 +704,11 @@ impl Engine {
 const FLOW_INDEX_BITS: u32 = 24;
 const FLOW_INDEX_MASK: u32 = (1 << FLOW_INDEX_BITS) - 1;
 const FLOW_GENERATION_MASK: u32 = u32::MAX >> FLOW_INDEX_BITS;
+
+/// How senders name a flow.
+fn flow_number(index: u32, generation: u32) -> u32 {
+    (generation & FLOW_GENERATION_MASK) << FLOW_INDEX_BITS | index
+}
 
 #[inline]
 fn arrival<'a>(

@@ -143,6 +143,24 @@ impl Matching {
         }
     }
 
+    /// Whether no other posted receive is to get a message that this one, which has no wildcards, accepts.
+    pub(crate) fn is_first(&self, requests: &Requests, index: u32) -> bool {
+        let (source, tag) = (requests[index].source, requests[index].tag);
+        let accepts = |other: u32| {
+            let request = &requests[other];
+            Selector { source: request.source, tag: request.tag }.accepts(source, tag)
+        };
+        let first_of = |list: u32| {
+            let mut place = list;
+            while place != NONE && !accepts(place) {
+                place = requests[place].links.next;
+            }
+            place
+        };
+        let exact = first_of(self.posted.first((source, tag)));
+        exact == index && first_of(self.posted_wild.first) == NONE
+    }
+
     /// Adds a message for which no receive is posted.
     pub(crate) fn arrive(&mut self, messages: &mut UnexpectedMessages, index: u32) {
         self.by_arrival.push_back(messages, index);

@@ -378,8 +378,24 @@ impl Engine {
         self.unlist_if_empty(gate);
     }
 
-    /// Takes the end of a part's transfer, or that the data of a message was taken ahead: its memory is
-    /// not read any more. Where several rails lead to the gate, only the receiver's word ends a part.
+    /// How the receiver names a send in a flow that it has numbered: the flow's number, the tag, and the
+    /// message's number in the flow.
+    pub fn label(&self, request: RequestId) -> Option<(u32, i32, u32)> {
+        let send = self.requests.get(request)?;
+        let flow = &self.contexts[send.context.0].out_flows[send.peer as usize];
+        (flow.number != NONE).then_some((flow.number, send.tag, send.sequence))
+    }
+
+    /// The region and the buffer of a send whose announcement is on its way, and which waits for the
+    /// receiver.
+    pub fn exposed(&self, request: RequestId) -> Option<(RegionToken, &Buffer)> {
+        let send = self.requests.get(request)?;
+        let waits = send.state == State::Announced && send.region != RegionToken::NONE;
+        waits.then_some((send.region, &send.buffer))
+    }
+
+    /// Takes the end of a part's transfer, or that the data of a message was taken ahead, or written
+    /// where it belongs: its memory is not read any more. Where several rails lead to the gate, only the receiver's word ends a part.
     pub fn handle_sent(&mut self, gate: GateId, request: RequestId) {
         let index = request.0.index;
         match self.requests.get(request) {
@@ -387,6 +403,12 @@ impl Engine {
                 let send = &mut self.requests[index];
                 send.bytes = send.buffer.len() as u64;
                 self.end_ahead_if_over(index);
+            }
+            Some(send) if send.state == State::Announced => {
+                self.take_back_region(index);
+                let send = &mut self.requests[index];
+                send.bytes = send.buffer.len() as u64;
+                self.complete(index);
             }
             Some(_) if self.gates[gate.0 as usize].numbered.is_none() => self.part_is_over(index),
             _ => {}

@@ -26,8 +26,8 @@ const PAUSE_MIN: Duration = Duration::from_micros(200);
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 const PAUSE_MAX_IN_CALL: Duration = Duration::from_millis(50);
 
-/// All that is so much longer where processes share cores.
-const CROWDED_FACTOR: u32 = 4;
+/// All that is so much longer where processes share cores, or the helper shares that of its program.
+const SHARED_FACTOR: u32 = 4;
 
 /// So long it lets things gather that nobody waits for the answer of.
 const GATHERING: Duration = Duration::from_micros(100);
@@ -128,7 +128,6 @@ fn wake() {
 fn run(cores: Option<Cores>) {
     let process = &library().process;
     let Some(bell) = process.doorbell() else { return };
-    let factor = if process.is_crowded() { CROWDED_FACTOR } else { 1 };
     let (mut pause, mut vain, mut last) = (PAUSE_MAX, 0, 0);
     let mut hears_call = false;
     cores::wake_precisely();
@@ -137,6 +136,8 @@ fn run(cores: Option<Cores>) {
         let _ = cores.bind();
     }
     let mut seat = Seat { allowed: cores::allowed(), left: usize::MAX };
+    let shares = process.is_crowded() || seat.allowed.len() < 2;
+    let factor = if shares { SHARED_FACTOR } else { 1 };
     while !ENDS.load(Ordering::SeqCst) {
         let was_called = mem::take(&mut hears_call) || sleep(factor * pause);
         let now = steps(process);
@@ -156,7 +157,7 @@ fn run(cores: Option<Cores>) {
             continue;
         }
         pause = PAUSE_MAX;
-        if factor == 1 {
+        if !shares {
             seat.leave(CORE.load(Ordering::Relaxed));
         }
         let (mut rang, mut rested) = (false, None::<Rested<'_>>);

@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use base::Result;
-use engine::{MessageId, Receive, Send};
+use engine::{MessageId, Receive, RequestId, Send};
 use memory::Buffer;
 
 use crate::communicator::Communicator;
 use crate::process::Process;
+use crate::process::helping::HELPED_BYTES_MIN;
 use crate::request::{PersistentOperation, Request, Transfer};
 use crate::status::Status;
 
@@ -172,10 +173,26 @@ impl Process {
             return Ok(Request::OfNull);
         };
         let context = communicator.point_to_point_context();
-        let bytes = buffer.len();
-        let id = self.runtime().receive(Receive { context, source, tag, buffer });
-        self.may_need_help(bytes);
+        let receive = Receive { context, source, tag, buffer };
+        let id = if receive.buffer.len() < HELPED_BYTES_MIN {
+            self.runtime().receive(receive)
+        } else {
+            self.begin_long_receive(communicator, receive)
+        };
         Ok(Request::Transfer(Transfer::new(id, true)))
+    }
+
+    /// A long message shall arrive while the program computes: its sender writes it, or the helper sees to it.
+    #[cold]
+    fn begin_long_receive(&self, communicator: &Communicator, receive: Receive) -> RequestId {
+        let gate = receive.source.and_then(|rank| communicator.gate(rank));
+        let place = receive.buffer.clone();
+        let id = self.runtime().receive(receive);
+        let offered = gate.is_some_and(|gate| self.runtime().offer(gate, id, &place));
+        if !offered {
+            self.call_helper();
+        }
+        id
     }
 
     /// Sends and receives at once (section 3.11).

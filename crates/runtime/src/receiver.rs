@@ -100,6 +100,10 @@ impl Sink for Receiver<'_> {
         self.engine.note_carried(self.rail(rail), bytes, nanoseconds);
     }
 
+    fn written(&mut self, token: u64) {
+        self.engine.handle_written(RequestId::from_u64(token));
+    }
+
     fn fetched(&mut self, token: u64, complete: bool) {
         if let Err(malformed) = self.engine.handle_fetched(RequestId::from_u64(token), complete) {
             self.fatal.end(&malformed.to_string());

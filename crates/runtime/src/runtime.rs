@@ -14,6 +14,7 @@ use engine::{
     RequestId, Send as SendCommand, Settled, ShortPacket,
 };
 use memory::Buffer;
+use queues::offer::Label;
 
 use crate::configuration::Configuration;
 use crate::copying::{Choice, Way};
@@ -62,6 +63,9 @@ impl PostShort for Push<'_> {
         self.rails.push(self.gate, rail, packet.packet_len(), |out| packet.write(out))
     }
 }
+
+/// Receives of so many bytes are worth offering to their senders.
+const OFFERED_BYTES_MIN: usize = 64 << 10;
 
 /// With so many chunks in an outbox it is time to look for room.
 const GATHERED_MAX: usize = 256;
@@ -174,6 +178,7 @@ impl Runtime {
         let gate = send.gate;
         let request = self.hold(send);
         let flushed = self.flush_gate(gate);
+        self.watch_offer(gate, request);
         // The announcement is on its way, and the data follows if nobody has to ask for it.
         self.rails.shm.serve(&mut self.heard.receiver(&mut self.engine, &self.fatal, SHM));
         if !flushed && self.engine.waiting(gate) >= GATHERED_MAX {
@@ -196,13 +201,41 @@ impl Runtime {
         }
         let request = self.engine.send(send);
         let Some(buffer) = self.engine.wants_region(request) else { return request };
-        let shm = &mut self.rails.shm;
-        if !synchronous && let Some(region) = shm.send_ahead(gate, buffer, request.to_u64()) {
+        let label = match buffer.len() {
+            OFFERED_BYTES_MIN.. => self.engine.label(request).map(label_of),
+            _ => None,
+        };
+        let (shm, token) = (&mut self.rails.shm, request.to_u64());
+        if !synchronous && let Some(region) = shm.send_ahead(gate, buffer, token, label) {
             self.engine.expose_ahead(request, region);
         } else if let Some(region) = shm.declare_message(buffer) {
             self.engine.expose(request, region);
         }
         request
+    }
+
+    /// Where the receiver has offered the place for a message that was announced: writes it there, if the
+    /// receiver says nothing.
+    fn watch_offer(&mut self, gate: GateId, request: RequestId) {
+        let Self { engine, rails, .. } = self;
+        if let Some((region, buffer)) = engine.exposed(request)
+            && buffer.len() >= OFFERED_BYTES_MIN
+            && let Some(label) = engine.label(request)
+        {
+            rails.shm.watch_offer(gate, region, buffer, request.to_u64(), label_of(label));
+        }
+    }
+
+    /// Offers the sender, behind `gate`, the place for the message of a posted receive, if it is on this
+    /// machine and that message will be the next one from it that the receive can get; returns whether.
+    pub fn offer(&mut self, gate: GateId, request: RequestId, buffer: &Buffer) -> bool {
+        if !self.is_near(gate) || buffer.len() < OFFERED_BYTES_MIN {
+            return false;
+        }
+        let Self { engine, rails, .. } = self;
+        let Some(label) = engine.expected(request, gate) else { return false };
+        let waits = |token| engine.is_posted(RequestId::from_u64(token));
+        rails.shm.offer(gate, label_of(label), buffer, request.to_u64(), waits)
     }
 
     /// Posts a receive.
@@ -248,6 +281,10 @@ impl Runtime {
 
     /// Asks that a request ends without a transfer.
     pub fn cancel(&mut self, request: RequestId) {
+        if !self.rails.shm.take_back(request.to_u64()) {
+            // Its message is on its way.
+            return;
+        }
         self.engine.cancel(request);
         self.flush();
         self.leave_to_others();
@@ -383,7 +420,8 @@ impl Runtime {
         }
         while let Some(fetch) = self.engine.next_fetch() {
             let engine::Fetch { gate, region, length, into, request } = fetch;
-            let way = if self.patient && length as usize > AHEAD_BYTES_MAX {
+            let is_offered = self.rails.shm.keeps_offer(request.to_u64());
+            let way = if is_offered || self.patient && length as usize > AHEAD_BYTES_MAX {
                 Way::Jointly
             } else {
                 self.copying.begin(request, length, Instant::now())
@@ -661,6 +699,11 @@ impl Runtime {
             tcp.close(&mut heard.receiver(engine, fatal, TCP), LEAVE_MAX);
         }
     }
+}
+
+/// What the engine calls a message, for the driver.
+fn label_of((flow, tag, sequence): (u32, i32, u32)) -> Label {
+    Label { flow, tag, sequence }
 }
 
 /// The strategy that the configuration asks for.

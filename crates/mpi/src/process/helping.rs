@@ -49,7 +49,7 @@ pub enum Rest {
 }
 
 /// Messages of so many bytes are worth calling the helper for.
-const HELPED_BYTES_MIN: usize = 64 << 10;
+pub(crate) const HELPED_BYTES_MIN: usize = 64 << 10;
 
 /// So many rounds of progress the helper makes before it sees whether the program wants to go on.
 const ROUNDS: u32 = 64;
