@@ -13,21 +13,24 @@ static int *filled(int round, int rank, int count) {
     return made;
 }
 
+static void judge(const char *what, int round, int at, int found, int expected) {
+    CHECK(found == expected, "%s %d, element %d: %d instead of %d", what, round, at, found, expected);
+}
+
 static void move(int round, int root, int rank, int size) {
     int *own = filled(round, rank, COUNT * size), *all = calloc((size_t)(COUNT * size), sizeof(int));
     OK(MPI_Gather(own, COUNT, MPI_INT, all, COUNT, MPI_INT, root, MPI_COMM_WORLD));
     for (int i = 0; rank == root && i < COUNT * size; i++)
-        CHECK(all[i] == value(round, i / COUNT, i % COUNT), "gather %d, element %d: %d", round, i, all[i]);
+        judge("gather", round, i, all[i], value(round, i / COUNT, i % COUNT));
     OK(MPI_Scatter(own, COUNT, MPI_INT, all, COUNT, MPI_INT, root, MPI_COMM_WORLD));
     for (int i = 0; i < COUNT; i++)
-        CHECK(all[i] == value(round, root, rank * COUNT + i), "scatter %d, element %d: %d", round, i, all[i]);
+        judge("scatter", round, i, all[i], value(round, root, rank * COUNT + i));
     OK(MPI_Allgather(own, COUNT, MPI_INT, all, COUNT, MPI_INT, MPI_COMM_WORLD));
     for (int i = 0; i < COUNT * size; i++)
-        CHECK(all[i] == value(round, i / COUNT, i % COUNT), "allgather %d, element %d: %d", round, i, all[i]);
+        judge("allgather", round, i, all[i], value(round, i / COUNT, i % COUNT));
     OK(MPI_Alltoall(own, COUNT, MPI_INT, all, COUNT, MPI_INT, MPI_COMM_WORLD));
     for (int i = 0; i < COUNT * size; i++)
-        CHECK(all[i] == value(round, i / COUNT, rank * COUNT + i % COUNT), "alltoall %d, element %d: %d", round,
-              i, all[i]);
+        judge("alltoall", round, i, all[i], value(round, i / COUNT, rank * COUNT + i % COUNT));
     free(own);
     free(all);
 }
@@ -37,14 +40,13 @@ static void combine(int round, int root, int rank, int size) {
     int ranks = size * (size - 1) / 2;
     OK(MPI_Reduce(own, all, COUNT, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
     for (int i = 0; rank == root && i < COUNT; i++)
-        CHECK(all[i] == size * value(round, 0, i) + 101 * ranks, "reduce %d, element %d: %d", round, i, all[i]);
+        judge("reduce", round, i, all[i], size * value(round, 0, i) + 101 * ranks);
     OK(MPI_Allreduce(own, all, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     for (int i = 0; i < COUNT; i++)
-        CHECK(all[i] == size * value(round, 0, i) + 101 * ranks, "allreduce %d, element %d: %d", round, i, all[i]);
+        judge("allreduce", round, i, all[i], size * value(round, 0, i) + 101 * ranks);
     OK(MPI_Reduce_scatter_block(own, all, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     for (int i = 0; i < COUNT; i++)
-        CHECK(all[i] == size * value(round, 0, rank * COUNT + i) + 101 * ranks, "reduce_scatter %d, element %d: %d",
-              round, i, all[i]);
+        judge("reduce_scatter", round, i, all[i], size * value(round, 0, rank * COUNT + i) + 101 * ranks);
     free(own);
 }
 

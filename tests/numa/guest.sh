@@ -40,6 +40,16 @@ expect bind_to_numa "$each_on_its_node" \
 expect bind_to_core "rank 0: package 0, NUMA node 0, core 0 (hardware threads 0)
 rank 1: package 1, NUMA node 1, core 2 (hardware threads 2)" \
     "$($bin/mpiexec -n 2 --map-by numa --bind-to core --report-bindings true 2>&1 | bindings)"
+# Two processes on each node: data crosses once to each other one.
+COMBRAY_BOARDS=never COMBRAY_COLLECTIVES=bcast:hierarchical timeout 60 $bin/mpiexec -n 8 --record /tmp/levels \
+    build/numa/levels 0
+expect levels "0 1
+0 2
+0 4
+0 6
+2 3
+4 5
+6 7" "$(awk '$1 ~ /^[0-9]/ && $4 >= 40 { print $1, $2 }' /tmp/levels | sort)"
 # One job looks at everything, as starting one takes long here.
 found=$($bin/mpiexec -n 4 $program 2>&1)
 for what in bound allocated interleaved windows split migrated touched; do

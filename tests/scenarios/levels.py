@@ -55,7 +55,7 @@ def boards_go_by_parts(runner):
     """Where it takes so long from package to package that the prediction says so."""
     with tempfile.TemporaryDirectory() as folder:
         host = pathlib.Path("/proc/sys/kernel/hostname").read_text().strip()
-        costs = {"package_line_ns": 1000000}
+        costs = {"package_line_ns": 1000000, "numa_line_ns": 10000}
         samples = {"version": 1, "host": host, "rails": {}, "costs": costs}
         kept = pathlib.Path(folder) / "combray"
         kept.mkdir()
