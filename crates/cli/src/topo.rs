@@ -92,6 +92,12 @@ fn what(options: &TopoOptions) -> Result<(Topology, Vec<Process>), String> {
     if options.hosts.is_some() || options.hostfile.is_some() {
         return cluster::look(options);
     }
+    if options.switches.is_some() {
+        return Err(
+            "--switches tells below which switches hosts are: name them with --hosts or --hostfile"
+                .to_owned(),
+        );
+    }
     let topology = match &options.input {
         Some(described) => Topology::described(described),
         None => Topology::this_machine(Scope::Devices),
