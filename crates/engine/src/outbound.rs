@@ -395,7 +395,8 @@ impl Engine {
     }
 
     /// Takes the end of a part's transfer, or that the data of a message was taken ahead, or written
-    /// where it belongs: its memory is not read any more. Where several rails lead to the gate, only the receiver's word ends a part.
+    /// where it belongs: its memory is not read any more. Where several rails lead to the gate, only the
+    /// receiver's word ends a part.
     pub fn handle_sent(&mut self, gate: GateId, request: RequestId) {
         let index = request.0.index;
         match self.requests.get(request) {
