@@ -181,36 +181,59 @@ mod models {
         Label { flow: 1, tag: 2, sequence }
     }
 
+    impl Shared {
+        fn new() -> Arc<Self> {
+            let places = [UnsafeCell::new(0), UnsafeCell::new(0)];
+            Arc::new(Self { offer: Offer::default(), places })
+        }
+
+        /// By whoever has the place.
+        fn write(&self, place: usize) {
+            // SAFETY: the checker finds whoever else uses the place meanwhile.
+            self.places[place].with_mut(|place| unsafe { *place += 1 });
+        }
+
+        fn send(&self, sequence: u32) {
+            let Some((turn, into)) = self.offer.claim(label(sequence), 1) else { return };
+            assert_eq!(into[0], u64::from(sequence), "the place of another offer");
+            self.write(into[0] as usize);
+            self.offer.end(turn, true);
+        }
+
+        /// Writes the place itself, before or after the sender.
+        fn receive(&self, sequence: u32) {
+            let turn = self.offer.open(label(sequence), 1, [u64::from(sequence), 0]);
+            if !self.offer.take_back(turn) {
+                while self.offer.phase(turn) == Phase::Claimed {
+                    thread::yield_now();
+                }
+            }
+            self.write(sequence as usize);
+        }
+    }
+
     #[test]
     fn a_place_is_written_by_one_at_a_time() {
+        loom::model(|| {
+            let shared = Shared::new();
+            let sender = Arc::clone(&shared);
+            let peer = thread::spawn(move || sender.send(0));
+            shared.receive(0);
+            peer.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_claim_is_of_one_offer() {
         // Two offers in turn have too many interleavings for all of them.
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(3);
+        builder.preemption_bound = Some(2);
         builder.check(|| {
-            let places = [UnsafeCell::new(0), UnsafeCell::new(0)];
-            let shared = Arc::new(Shared { offer: Offer::default(), places });
+            let shared = Shared::new();
             let sender = Arc::clone(&shared);
-            let peer = thread::spawn(move || {
-                for sequence in 0..2 {
-                    let Some((turn, into)) = sender.offer.claim(label(sequence), 1) else {
-                        continue;
-                    };
-                    assert_eq!(into[0], u64::from(sequence), "the place of another offer");
-                    // SAFETY: the checker finds whoever else uses the place meanwhile.
-                    sender.places[into[0] as usize].with_mut(|place| unsafe { *place += 1 });
-                    sender.offer.end(turn, true);
-                }
-            });
-            for sequence in 0..2 {
-                let turn = shared.offer.open(label(sequence), 1, [u64::from(sequence), 0]);
-                if !shared.offer.take_back(turn) {
-                    while shared.offer.phase(turn) == Phase::Claimed {
-                        thread::yield_now();
-                    }
-                }
-                // SAFETY: as above.
-                shared.places[sequence as usize].with_mut(|place| unsafe { *place += 1 });
-            }
+            let peer = thread::spawn(move || sender.send(1));
+            shared.receive(0);
+            shared.receive(1);
             peer.join().unwrap();
         });
     }
