@@ -5,6 +5,7 @@
  * short segments into few packets and moves long ones straight between the memories of the two
  * programs. Beside them stand tagged messages made of several segments.
  * The guide with examples is share/doc/combray/packed-messages.md.
+ * Further functions place memory on NUMA nodes, and tell where the process's rails are.
  *
  * Common to all functions:
  * - They may be called between MPI_Init and MPI_Finalize (or while a session is open), from those
