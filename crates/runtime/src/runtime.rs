@@ -48,7 +48,7 @@ pub struct Runtime {
     watches: bool,
     recording: Option<Box<Recording>>,
     /// Where the rails are; worked out when it is asked for.
-    nearness: OnceCell<Nearness>,
+    nearness: OnceCell<Box<Nearness>>,
 }
 
 /// Pushes a short packet; not a closure, so that it is part of its caller.
@@ -646,13 +646,13 @@ impl Runtime {
         u8::try_from(found).ok().map(RailId)
     }
 
-    pub(crate) fn set_nearness(&mut self, nearness: Nearness) {
+    pub(crate) fn set_nearness(&mut self, nearness: Box<Nearness>) {
         self.nearness = OnceCell::from(nearness);
     }
 
     /// Where the rails to other machines are.
     fn nearness(&self) -> &Nearness {
-        let of = |tcp: &Tcp| Nearness::of(&tcp.speeds(), self.own.0);
+        let of = |tcp: &Tcp| Box::new(Nearness::of(&tcp.speeds(), self.own.0));
         self.nearness.get_or_init(|| self.rails.tcp.as_deref().map(of).unwrap_or_default())
     }
 

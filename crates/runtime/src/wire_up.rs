@@ -111,15 +111,15 @@ pub fn start(
     let directory = Directory { job: Arc::clone(&job) };
     let lookup = Box::new(move |gate: GateId| directory.get(gate.0, CARD_KEY));
     let shm = Shm::create(own, options, lookup)?;
-    let tcp = if size > 1 { Some(create_tcp(own, &job)?) } else { None };
+    let mut tcp = if size > 1 { Some(create_tcp(own, &job)?) } else { None };
     let (samples, complaint) = samples::kept();
     let (guidance, wrong_wishes) = Guidance::of_environment(samples.costs);
-    let mut tcp = tcp;
+    // Boxed, as hardly any process has it.
     let nearness = match &mut tcp {
-        Some(tcp) if nearness::matters(&job)? => Some(place(tcp, rank)),
+        Some(tcp) if nearness::matters(&job)? => Some(Box::new(place(tcp, rank))),
         _ => None,
     };
-    let neighbours = publish(&job, &shm, tcp.as_deref(), nearness.as_ref(), guidance)?;
+    let neighbours = publish(&job, &shm, tcp.as_deref(), nearness.as_deref(), guidance)?;
     let tcp = tcp.filter(|_| !neighbours.all_near);
     let rails = Rails::new(Loopback::new(own), shm, tcp, neighbours.crowded);
     let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
