@@ -14,9 +14,7 @@ const SHARED_BYTES_MIN: usize = 8 << 10;
 
 /// In a partial reduction the last process combines the operands of so many, however long they are:
 /// by messages it would wait as long.
-const FEW: u32 = 4;
-/// Of so many, if they are long, as each of the messages then takes long too.
-const SOME: u32 = 8;
+const FEW: u32 = 8;
 /// Of any number, if they are short.
 const SHORT_BYTES_MAX: usize = 1 << 10;
 
@@ -208,11 +206,7 @@ pub fn reduce_scatter(
 
 /// Whether it takes no longer than by messages that the last process combines all operands.
 fn can_be_scanned(member: Member, operands: Operands) -> bool {
-    match operands.bytes() {
-        0..=SHORT_BYTES_MAX => true,
-        SHARED_BYTES_MIN.. => member.size <= SOME,
-        _ => member.size <= FEW,
-    }
+    member.size <= FEW || operands.bytes() <= SHORT_BYTES_MAX
 }
 
 /// This member shows all its operands, if others wait for them, and folds those of `ranks` when those
