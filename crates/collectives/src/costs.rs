@@ -59,7 +59,7 @@ pub struct Costs {
 
 /// What crossing from one part of a machine to another costs, besides what every message does.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Crossing {
+pub struct Crossing {
     /// How much longer a cache line takes, in nanoseconds.
     pub line_ns: u64,
     /// What all cores of a part send or receive together, in picoseconds per byte.
@@ -183,7 +183,7 @@ impl Costs {
     }
 
     /// What it costs to cross from one part of a machine to another of this kind.
-    pub(crate) fn crossing(&self, width: Width) -> Crossing {
+    pub fn crossing(&self, width: Width) -> Crossing {
         let (line_ns, part_ps) = match width {
             Width::Cache => (self.cache_line_ns, self.cache_ps),
             Width::NumaNode => (self.numa_line_ns, self.numa_ps),

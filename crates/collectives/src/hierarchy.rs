@@ -61,7 +61,7 @@ impl View {
 
     /// The same of the parts of a level below the widest, by its number.
     pub fn over(member: Member, root: Option<u32>, level: usize) -> Self {
-        let layout = layout_of(member.situation, level);
+        let layout = member.situation.parts(level);
         let parts = layout.parts();
         let is_own = |ranks: &Vec<u32>| ranks[0] == layout.first(member.rank);
         let part = parts.iter().position(is_own).unwrap_or_default();
@@ -166,12 +166,6 @@ pub(crate) fn is_ordered(member: Member) -> bool {
     is_applicable(member) && member.situation.widest().is_consecutive()
 }
 
-/// The parts of a level, counted from the widest on; they are machines, if there are several.
-fn layout_of(situation: &Situation, level: usize) -> &Layout {
-    let inside = situation.levels.get(level).filter(|_| situation.layout.nodes() == 1);
-    inside.map_or(&situation.layout, |level| &level.layout)
-}
-
 /// The processes of one part of a level among themselves; wishes are about the whole. A part of a
 /// machine has its share of the cores.
 fn inside(situation: &Situation, level: usize, ranks: &[u32]) -> Situation {
@@ -196,7 +190,7 @@ fn parts_of(level: &Level, ranks: &[u32]) -> (Width, Vec<u32>) {
 /// The leaders of a level's parts among themselves. Each leader of a machine has it with all its cores.
 fn across(situation: &Situation, level: usize) -> Situation {
     let &Situation { ref layout, ref levels, cores, crowded, costs, .. } = situation;
-    let parts = layout_of(situation, level);
+    let parts = situation.parts(level);
     let all = Situation { cores, crowded, costs, ..Situation::default() };
     if layout.nodes() > 1 {
         return Situation { layout: Layout::apart(parts.nodes()), ..all };
@@ -222,7 +216,7 @@ pub(crate) fn cost_over(
     inside_cost: impl Fn(Member) -> Option<crate::Cost>,
     across_cost: impl Fn(Member) -> Option<crate::Cost>,
 ) -> Option<crate::Cost> {
-    let layout = layout_of(member.situation, level);
+    let layout = member.situation.parts(level);
     let inside = inside(member.situation, level, &layout.fullest());
     let across = across(member.situation, level);
     let near = Member { rank: 0, size: layout.largest(), situation: &inside };

@@ -45,7 +45,7 @@ pub use allreduce::allreduce;
 pub use alltoall::{alltoall, alltoallv};
 pub use barrier::barrier;
 pub use bcast::bcast;
-pub use costs::Costs;
+pub use costs::{Costs, Crossing};
 pub use estimate::Cost;
 pub use fold::Operands;
 pub use gather::{gather, gatherv};

@@ -82,7 +82,12 @@ impl Situation {
 
     /// The widest parts in which members lie: the machines, if there are several.
     pub fn widest(&self) -> &Layout {
-        let inside = self.levels.first().filter(|_| self.layout.nodes == 1);
+        self.parts(0)
+    }
+
+    /// The parts of a level, counted from the widest on; they are machines, if there are several.
+    pub(crate) fn parts(&self, level: usize) -> &Layout {
+        let inside = self.levels.get(level).filter(|_| self.layout.nodes == 1);
         inside.map_or(&self.layout, |level| &level.layout)
     }
 

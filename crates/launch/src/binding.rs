@@ -8,7 +8,7 @@ mod needs;
 mod order;
 mod policy;
 
-use topology::{CpuSet, Kind, ObjectId, Topology};
+use topology::{CpuSet, Kind, ObjectId, Parts, Topology};
 
 pub use needs::Needs;
 pub use policy::{Bind, HostOrder, Mapping, Policy};
@@ -52,6 +52,12 @@ pub fn plan(
     let seats = spots.iter().map(|spot| planner.bound(spot)).collect::<Result<Vec<Seat>, _>>()?;
     planner.check_overload(&seats)?;
     Ok(seats)
+}
+
+/// In which parts of a machine, which is all of the tree, processes with these seats run.
+pub fn parts(topology: &Topology, seats: &[Seat]) -> Vec<Parts> {
+    let threads = seats.iter().map(|seat| seat.as_ref().unwrap_or(topology.threads()));
+    threads.map(|threads| topology.parts(topology.root(), threads)).collect()
 }
 
 /// Tells where a process may run, for people.

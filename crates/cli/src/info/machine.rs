@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use collectives::{Costs, Layout, Situation, leaders};
+use collectives::{Crossing, Layout, Situation, leaders};
 use launch::binding::{self, Policy};
 use runtime::parts::by_width;
 use topology::{Parts, Topology};
@@ -29,9 +29,7 @@ pub fn situation(
 fn parts_of(topology: &Topology, processes: u32) -> Result<Vec<Parts>, String> {
     let ranks: Vec<u32> = (0..processes).collect();
     let seats = binding::plan(topology, topology.root(), &ranks, &Policy::default())?;
-    let whole = topology.threads();
-    let parts = |seat: &Option<_>| topology.parts(topology.root(), seat.as_ref().unwrap_or(whole));
-    Ok(seats.iter().map(parts).collect())
+    Ok(binding::parts(topology, &seats))
 }
 
 /// The levels of hierarchical forms inside machines, each with its leaders and what it costs to cross.
@@ -43,7 +41,7 @@ pub fn told_levels(situation: &Situation) -> String {
         let (count, name) = (level.layout.nodes(), level.width.name());
         let shown: Vec<String> = leaders.iter().take(SHOWN_MAX).map(u32::to_string).collect();
         let more = if leaders.len() > SHOWN_MAX { ", ..." } else { "" };
-        let (line_ns, part_ps) = crossing(&situation.costs, level.width);
+        let Crossing { line_ns, part_ps } = situation.costs.crossing(level.width);
         _ = writeln!(
             text,
             "level: {count} {name}s, led by {}{more}; to another one a cache line takes {line_ns} ns longer, all \
@@ -56,12 +54,3 @@ pub fn told_levels(situation: &Situation) -> String {
 
 /// No more leaders of a level are shown.
 const SHOWN_MAX: usize = 16;
-
-fn crossing(costs: &Costs, width: collectives::Width) -> (u64, u64) {
-    use collectives::Width::{Cache, NumaNode, Package};
-    match width {
-        Package => (costs.package_line_ns, costs.package_ps),
-        NumaNode => (costs.numa_line_ns, costs.numa_ps),
-        Cache => (costs.cache_line_ns, costs.cache_ps),
-    }
-}

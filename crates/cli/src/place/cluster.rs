@@ -6,7 +6,7 @@ use std::fmt::Write;
 use clap::ValueEnum;
 use launch::Host;
 use placement::Branch;
-use topology::{CpuSet, DeviceKind, Kind, ObjectId, Scope, Topology};
+use topology::{CpuSet, Kind, ObjectId, Scope, Topology};
 
 /// What takes one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -250,14 +250,8 @@ fn branch(machine: &Topology, id: ObjectId, per: Unit, sets: &mut Vec<CpuSet>) -
 
 /// How many network interfaces an object is the nearest to.
 fn interfaces_near(machine: &Topology, id: ObjectId) -> u32 {
-    let is_interface = |device: &ObjectId| {
-        matches!(machine[*device].kind, Kind::Device(DeviceKind::Network | DeviceKind::Fabric))
-    };
-    let devices = machine.devices();
-    devices
-        .iter()
-        .filter(|&&device| is_interface(&device) && machine.near(device) == Some(id))
-        .count() as u32
+    let devices = machine.devices().into_iter().filter(|device| machine.is_interface(*device));
+    devices.filter(|device| machine.near(*device) == Some(id)).count() as u32
 }
 
 /// Leaves so many slots of a machine, from the left; more than it has leaves are shared by all.

@@ -18,12 +18,8 @@ impl Shm {
     #[cold]
     pub(super) fn run_fetch(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         let Some(fetch) = self.fetches.pop_front() else { return false };
-        let offered = self.incoming.iter_mut().find_map(|incoming| match incoming {
-            Incoming::Offered(offered) if offered.token == fetch.token => Some(offered),
-            _ => None,
-        });
-        match offered {
-            Some(offered) => offered.fetch = Some((fetch, Instant::now())),
+        match self.find_offer(fetch.token) {
+            Some((_, offered)) => offered.fetch = Some((fetch, Instant::now())),
             None => self.begin(fetch, sink),
         }
         true
@@ -195,24 +191,27 @@ impl Shm {
     /// Whether the sender of the message for a receive, which has come, may still write it where that was
     /// offered: it has begun, or the program, which computes, leaves it to the sender.
     pub fn keeps_offer(&mut self, token: u64) -> bool {
-        let is_its = |incoming: &Incoming| matches!(incoming, Incoming::Offered(offered) if offered.token == token);
-        self.incoming.iter().any(is_its) && (self.patient || !self.take_back(token))
+        self.find_offer(token).is_some() && (self.patient || !self.take_back(token))
     }
 
     /// Takes the offer of a receive back; false if its sender has claimed it, and the message will come.
     pub fn take_back(&mut self, token: u64) -> bool {
-        let offered =
-            self.incoming.iter().enumerate().find_map(|(place, incoming)| match incoming {
-                Incoming::Offered(offered) if offered.token == token => Some((place, offered)),
-                _ => None,
-            });
-        let Some((place, offered)) = offered else { return true };
-        let into = offered.into;
-        if !self.own.segment.offer(offered.flow).take_back(offered.turn) {
+        let Some((place, offered)) = self.find_offer(token) else { return true };
+        let (into, flow, turn) = (offered.into, offered.flow, offered.turn);
+        if !self.own.segment.offer(flow).take_back(turn) {
             return false;
         }
         self.incoming.remove(place);
         self.revoke(into).is_ok()
+    }
+
+    /// The offer of a receive, with its place among what comes in.
+    fn find_offer(&mut self, token: u64) -> Option<(usize, &mut Offered)> {
+        let mut all = self.incoming.iter_mut().enumerate();
+        all.find_map(|(place, incoming)| match incoming {
+            Incoming::Offered(offered) if offered.token == token => Some((place, offered)),
+            _ => None,
+        })
     }
 
     /// Whether a peer offers the place for this message.

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use topology::{CpuSet, DeviceKind, Kind, ObjectId, Topology};
+use topology::{CpuSet, Kind, ObjectId, Topology};
 
 use super::Seat;
 
@@ -208,12 +208,9 @@ impl Placer<'_> {
 
     /// How far an object is from the nearest network interface whose place is known.
     fn way_to_network(&self, id: ObjectId) -> usize {
-        let is_network = |device: &ObjectId| {
-            let kind = self.topology[*device].kind;
-            matches!(kind, Kind::Device(DeviceKind::Network | DeviceKind::Fabric))
-        };
-        let devices = self.topology.devices().into_iter().filter(is_network);
-        let places = devices.filter_map(|device| self.topology.near(device));
+        let devices = self.topology.devices().into_iter();
+        let interfaces = devices.filter(|device| self.topology.is_interface(*device));
+        let places = interfaces.filter_map(|device| self.topology.near(device));
         places.map(|place| self.topology.hops(id, place)).min().unwrap_or_default()
     }
 

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 use sys::cores;
 use sys::mapping::create_memory_file;
-use topology::{CpuSet, Error, Hwloc, Kind, Parts, Scope, Topology, parts_to_text};
+use topology::{CpuSet, Error, Hwloc, Kind, Scope, Topology, parts_to_text};
 
 use super::LaunchError;
 use crate::binding::{self, Bind, Needs, Policy, Seat};
@@ -56,12 +56,10 @@ impl Seating {
         for (seat, wanted) in seats.iter_mut().zip(wanted) {
             *seat = wanted.or(seat.take());
         }
-        let threads = seats.iter().map(|seat| seat.as_ref().unwrap_or(topology.threads()));
-        let parts: Vec<Parts> =
-            threads.map(|threads| topology.parts(topology.root(), threads)).collect();
+        let parts = parts_to_text(&binding::parts(&topology, &seats));
         // Where it cannot be kept, who asks looks for itself.
         let description = keep(&description).ok();
-        Ok(Self { seats, parts: parts_to_text(&parts), description, topology: Some(topology) })
+        Ok(Self { topology: Some(topology), seats, parts, description })
     }
 
     /// The hardware threads of a process; none: all.
@@ -81,8 +79,8 @@ impl Seating {
     }
 
     /// What a bound process learns: how many cores all processes of this machine have together, which
-    /// it cannot see itself; in which parts of the machine each of them runs; and its cores in OpenMP's form, so that its threads stay there, unless the
-    /// person has chosen places. `own` are the variables that are set for it.
+    /// it cannot see itself; in which parts of the machine each of them runs; and its cores in OpenMP's
+    /// form, so that its threads stay there, unless the person has chosen places. `own` are the variables that are set for it.
     pub(super) fn variables(
         &self,
         local_rank: usize,
