@@ -2,9 +2,10 @@
 //! leaders, are those that were reviewed.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 use std::process::Command;
+
+#[path = "../../../tests/machines/reviewed.rs"]
+mod reviewed;
 
 /// How many processes run, and on how many machines of that kind.
 const CASES: [(u32, u32); 6] = [(2, 1), (4, 1), (7, 1), (16, 1), (64, 1), (32, 2)];
@@ -24,9 +25,7 @@ fn explained(words: &[&str]) -> Result<String, String> {
 
 #[test]
 fn levels_are_as_reviewed() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "xml")) {
+    for path in reviewed::machines() {
         let mut found = String::new();
         for (processes, nodes) in CASES {
             let (processes, nodes) = (processes.to_string(), nodes.to_string());
@@ -39,12 +38,7 @@ fn levels_are_as_reviewed() {
                 writeln!(found, "  {}", line.split(';').next().unwrap_or_default()).unwrap();
             }
         }
-        let reviewed = path.with_extension("levels");
-        if std::env::var_os("COMBRAY_UPDATE").is_some() {
-            fs::write(&reviewed, &found).unwrap();
-        }
-        let expected = fs::read_to_string(&reviewed).unwrap_or_default();
-        assert!(found == expected, "{}\nhas\n{expected}\nand it is\n{found}", reviewed.display());
+        reviewed::compare(&path, "levels", &found);
     }
 }
 

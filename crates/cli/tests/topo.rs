@@ -1,12 +1,12 @@
 //! `combray topo` and `combray run --dry-run` on the described machines of tests/machines.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn machines() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines")
-}
+#[path = "../../../tests/machines/reviewed.rs"]
+// Not all machines have a reviewed tree.
+#[allow(dead_code)]
+mod reviewed;
 
 /// Exit code, output and errors of the command.
 fn combray(words: &[&str]) -> (i32, Vec<u8>, String) {
@@ -31,14 +31,9 @@ fn trees_are_as_reviewed() {
         "emulated.xml",
         "cluster.txt",
     ] {
-        let machine = machines().join(name);
+        let machine = reviewed::machine(name);
         let found = text(&["topo", "--input", machine.to_str().unwrap()]);
-        let reviewed = machine.with_extension("tree");
-        if std::env::var_os("COMBRAY_UPDATE").is_some() {
-            fs::write(&reviewed, &found).unwrap();
-        }
-        let expected = fs::read_to_string(&reviewed).unwrap_or_default();
-        assert!(found == expected, "{}\nhas\n{expected}\nand it is\n{found}", reviewed.display());
+        reviewed::compare(&machine, "tree", &found);
     }
 }
 
@@ -76,7 +71,7 @@ fn hosts_are_one_tree() {
 fn pictures_are_written() {
     let folder = std::env::temp_dir().join(format!("combray-topo-{}", std::process::id()));
     fs::create_dir(&folder).unwrap();
-    let machine = machines().join("two-sockets.xml");
+    let machine = reviewed::machine("two-sockets.xml");
     let written = |name: &str| {
         let path = folder.join(name);
         let words = ["topo", "--input", machine.to_str().unwrap(), "-o", path.to_str().unwrap()];
@@ -100,7 +95,7 @@ fn pictures_are_written() {
 
 #[test]
 fn what_would_run_where_is_told() {
-    let machine = machines().join("sub-numa.xml");
+    let machine = reviewed::machine("sub-numa.xml");
     let machine = machine.to_str().unwrap();
     let plan = |words: &[&str]| {
         let mut all = vec!["run", "--dry-run", "--topology", machine];

@@ -2,10 +2,13 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use launch::binding::{self, Policy};
 use topology::{Kind, Topology};
+
+#[path = "../../../tests/machines/reviewed.rs"]
+mod reviewed;
 
 /// How many processes, and what is wished. None: as many as there are cores.
 const CASES: [(Option<usize>, &[&str]); 12] = [
@@ -26,16 +29,12 @@ const CASES: [(Option<usize>, &[&str]); 12] = [
 /// No more processes of a plan are shown.
 const SHOWN_MAX: usize = 8;
 
-/// The described machines, each with the path of its reviewed plans.
-fn machines() -> Vec<(PathBuf, Topology)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let paths = paths.filter(|path| path.extension().is_some_and(|extension| extension == "xml"));
-    let read = |path: PathBuf| {
+/// The described machines and their paths.
+fn machines() -> impl Iterator<Item = (PathBuf, Topology)> {
+    reviewed::machines().into_iter().map(|path| {
         let topology = Topology::from_xml(&fs::read_to_string(&path).unwrap()).unwrap();
-        (path.with_extension("placements"), topology)
-    };
-    paths.map(read).collect()
+        (path, topology)
+    })
 }
 
 fn ranks(processes: usize) -> Vec<u32> {
@@ -69,15 +68,8 @@ fn plans(topology: &Topology) -> String {
 
 #[test]
 fn plans_are_as_reviewed() {
-    let machines = machines();
-    assert!(machines.len() >= 8);
-    for (reviewed, topology) in machines {
-        let found = plans(&topology);
-        if std::env::var_os("COMBRAY_UPDATE").is_some() {
-            fs::write(&reviewed, &found).unwrap();
-        }
-        let expected = fs::read_to_string(&reviewed).unwrap_or_default();
-        assert!(found == expected, "{}\nhas\n{expected}\nand it is\n{found}", reviewed.display());
+    for (path, topology) in machines() {
+        reviewed::compare(&path, "placements", &plans(&topology));
     }
 }
 

@@ -183,15 +183,13 @@ pub(crate) fn processes_here() -> Option<u32> {
 
 /// The switches above this machine, from the outermost on, if the batch system told.
 pub(crate) fn switches() -> Vec<String> {
-    let told = |name: &str| env::var(name).ok();
-    let address = told("SLURM_TOPOLOGY_ADDR").zip(told("SLURM_TOPOLOGY_ADDR_PATTERN"));
-    let known = address.and_then(|(address, pattern)| topology::slurm_address(&address, &pattern));
+    let known = topology::switches_by_slurm();
     // What stands beside the names must not be in them.
     let is_plain = |name: &String| {
         name.len() <= SWITCH_NAME_MAX
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     };
-    known.map(|(switches, _)| switches).filter(|all| all.iter().all(is_plain)).unwrap_or_default()
+    if known.iter().all(is_plain) { known } else { Vec::new() }
 }
 
 /// Longer names of switches are not told to others, in bytes.

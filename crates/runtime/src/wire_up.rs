@@ -235,6 +235,7 @@ const GUIDANCE_KEY: &str = "combray-guidance";
 const PARTS_KEY: &str = "combray-parts";
 
 /// What a process learns of where the others run.
+#[derive(Default)]
 struct Neighbours {
     /// By rank: the lowest rank on the same machine.
     nodes: Vec<u32>,
@@ -271,15 +272,10 @@ fn publish(
     let Some(tcp) = tcp else {
         return Ok(Neighbours {
             nodes: vec![0; size as usize],
-            parts: Vec::new(),
-            distances: Vec::new(),
-            switches: Vec::new(),
             all_near: true,
-            crowded: false,
-            company: 0.0,
-            crowded_somewhere: false,
             cores: 1,
             guidance,
+            ..Neighbours::default()
         });
     };
     let own = PlaceOf {
@@ -387,10 +383,8 @@ fn neighbours_by_mapping(
         crowded_somewhere: members.iter().any(|&members| members > cores),
         cores: cores as u32,
         guidance,
-        parts: Vec::new(),
-        distances: Vec::new(),
-        switches: Vec::new(),
         nodes,
+        ..Neighbours::default()
     }
 }
 

@@ -1,31 +1,17 @@
 //! Thousands of worlds. `SIM_SEED=n` runs one, `SIM_SEEDS=n` that many.
 
+mod common;
+
 use sim::{Report, run};
 
 const SEEDS: u64 = 4000;
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[test]
 fn all_worlds_keep_the_promises_of_mpi() {
-    if let Some(seed) = number("SIM_SEED") {
-        println!("{:#?}", run(seed).unwrap());
-        return;
-    }
-    let seeds = number("SIM_SEEDS").unwrap_or(SEEDS);
-    let mut total = Report::default();
-    for seed in 0..seeds {
-        let caught = std::panic::catch_unwind(|| run(seed));
-        match caught.unwrap_or_else(|_| Err("the engine panicked".into())) {
-            Err(what) => panic!("{what}\nrun it alone with SIM_SEED={seed}"),
-            Ok(report) => total.add(&report),
+    if let Some(total) = common::run_all(SEEDS, run, Report::add) {
+        for (what, times) in total.counters() {
+            assert!(times > 0, "no world had any {what}: {total:#?}");
         }
-    }
-    println!("{total:#?}");
-    for (what, times) in total.counters() {
-        assert!(times > 0 || seeds < SEEDS, "no world had any {what}: {total:#?}");
     }
 }
 

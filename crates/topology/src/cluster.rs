@@ -12,6 +12,7 @@
 //! The lines of Slurm's `topology.conf` (`SwitchName=left Nodes=node[1-4]`) are understood too.
 
 use std::collections::HashMap;
+use std::env;
 
 use crate::tree::Relation;
 use crate::{Error, Kind, Object, ObjectId, Topology};
@@ -188,17 +189,24 @@ fn expand(word: &str, names: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The switches above a machine and its name, as Slurm tells a process in `SLURM_TOPOLOGY_ADDR`
-/// (`top.left.node3`) and `SLURM_TOPOLOGY_ADDR_PATTERN` (`switch.switch.node`). None: they do not fit.
-pub fn slurm_address(address: &str, pattern: &str) -> Option<(Vec<String>, String)> {
+/// The switches above this machine, from the outermost on, as Slurm tells a process; none: it does not.
+pub fn switches_by_slurm() -> Vec<String> {
+    let told = |name: &str| env::var(name).ok();
+    let address = told("SLURM_TOPOLOGY_ADDR").zip(told("SLURM_TOPOLOGY_ADDR_PATTERN"));
+    address.and_then(|(address, pattern)| in_address(&address, &pattern)).unwrap_or_default()
+}
+
+/// The switches in an address (`top.left.node3`) of such a pattern (`switch.switch.node`). None: they do
+/// not fit.
+fn in_address(address: &str, pattern: &str) -> Option<Vec<String>> {
     let kinds: Vec<&str> = pattern.split('.').collect();
     // A name of a machine may have points itself.
     let parts: Vec<&str> = address.splitn(kinds.len(), '.').collect();
-    let (&node, above) = parts.split_last()?;
+    let (node, above) = parts.split_last()?;
     let fits = parts.len() == kinds.len() && *kinds.last()? == "node" && !node.is_empty();
     // A level of which the system knows nothing has an empty name.
     let switches = above.iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned());
-    fits.then(|| (switches.collect(), node.to_owned()))
+    fits.then(|| switches.collect())
 }
 
 impl Topology {
@@ -332,17 +340,16 @@ mod tests {
 
     #[test]
     fn slurm_tells_where_a_machine_is() {
-        let told = |address, pattern| slurm_address(address, pattern);
         let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!(
-            told("top.left.node3", "switch.switch.node"),
-            Some((path(&["top", "left"]), "node3".to_owned()))
+            in_address("top.left.node3", "switch.switch.node"),
+            Some(path(&["top", "left"]))
         );
-        assert_eq!(told("node3", "node"), Some((path(&[]), "node3".to_owned())));
-        assert_eq!(told("a.n.domain", "switch.node"), Some((path(&["a"]), "n.domain".to_owned())));
-        assert_eq!(told("node3", "switch.node"), None);
-        assert_eq!(told("", "node"), None);
-        assert_eq!(told("a.b", "switch.switch"), None);
+        assert_eq!(in_address("node3", "node"), Some(path(&[])));
+        assert_eq!(in_address("a.n.domain", "switch.node"), Some(path(&["a"])));
+        assert_eq!(in_address("node3", "switch.node"), None);
+        assert_eq!(in_address("", "node"), None);
+        assert_eq!(in_address("a.b", "switch.switch"), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod parts;
 mod tree;
 mod xml;
 
-pub use cluster::{Cluster, Member, slurm_address};
+pub use cluster::{Cluster, Member, switches_by_slurm};
 pub use cpuset::CpuSet;
 pub use error::Error;
 pub use hwloc::{Hwloc, LIBRARY, Scope};

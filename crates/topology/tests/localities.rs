@@ -3,19 +3,15 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use topology::{CpuSet, Kind, Topology};
 
-fn machines() -> Vec<(PathBuf, Topology)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let paths = paths.filter(|path| path.extension().is_some_and(|extension| extension == "xml"));
-    let read = |path: PathBuf| {
-        let topology = Topology::from_xml(&fs::read_to_string(&path).unwrap()).unwrap();
-        (path.with_extension("interfaces"), topology)
-    };
-    paths.map(read).collect()
+#[path = "../../../tests/machines/reviewed.rs"]
+mod reviewed;
+
+fn read(path: &Path) -> Topology {
+    Topology::from_xml(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// All interfaces of a machine as a text.
@@ -44,19 +40,14 @@ fn interfaces(topology: &Topology) -> String {
 
 #[test]
 fn interfaces_are_where_they_were_reviewed_to_be() {
-    for (path, topology) in machines() {
-        let found = interfaces(&topology);
-        if std::env::var_os("COMBRAY_UPDATE").is_some() {
-            fs::write(&path, &found).unwrap();
-        }
-        assert_eq!(fs::read_to_string(&path).unwrap(), found, "{}", path.display());
+    for path in reviewed::machines() {
+        reviewed::compare(&path, "interfaces", &interfaces(&read(&path)));
     }
 }
 
 #[test]
 fn who_is_between_interfaces_has_no_nearest() {
-    let machine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines/emulated.xml");
-    let topology = Topology::from_xml(&fs::read_to_string(machine).unwrap()).unwrap();
+    let topology = read(&reviewed::machine("emulated.xml"));
     let nearest = |list: &str| {
         let nearest = topology.nearest_network(&CpuSet::from_list(list).unwrap());
         nearest.map(|id| topology[id].label())
@@ -70,9 +61,7 @@ fn who_is_between_interfaces_has_no_nearest() {
 
 #[test]
 fn what_has_no_place_is_left_out() {
-    let machine =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines/two-sockets.xml");
-    let topology = Topology::from_xml(&fs::read_to_string(machine).unwrap()).unwrap();
+    let topology = read(&reviewed::machine("two-sockets.xml"));
     // Not there, as interfaces without a PCI device are; and a disk.
     assert_eq!(topology.interface("veth0"), None);
     assert_eq!(topology.interface("nvme0n1"), None);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use topology::{Cluster, Hwloc, Member, Scope, Topology, slurm_address};
+use topology::{Cluster, Hwloc, Member, Scope, Topology, switches_by_slurm};
 
 use super::TopoOptions;
 use super::processes::{self, Process};
@@ -41,11 +41,11 @@ pub fn look(options: &TopoOptions) -> Result<(Topology, Vec<Process>), String> {
             Topology::from_xml(text).map_err(|error| format!("{}: {error}", host.name))?;
         let by_file = switches.as_ref().and_then(|cluster| cluster.switches_above(&host.name));
         let by_slurm = || {
-            let word = |name: &str| report[name].as_str();
-            slurm_address(word("address")?, word("pattern")?).map(|(switches, _)| switches)
+            let names = report["switches"].as_array().into_iter().flatten();
+            names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
         };
         members.push(Member {
-            switches: by_file.or_else(by_slurm).unwrap_or_default(),
+            switches: by_file.unwrap_or_else(by_slurm),
             host: host.name.clone(),
             machine: Some(machine),
         });
@@ -106,8 +106,7 @@ pub fn report(job: &OsStr) -> Result<i32, String> {
     let line = json!({
         "rank": rank,
         "machine": machine.map_err(|error| error.to_string())?,
-        "address": env::var("SLURM_TOPOLOGY_ADDR").ok(),
-        "pattern": env::var("SLURM_TOPOLOGY_ADDR_PATTERN").ok(),
+        "switches": switches_by_slurm(),
         "processes": of_job.iter().map(Process::to_json).collect::<Vec<_>>(),
     });
     println!("{line}");
