@@ -1,7 +1,9 @@
 //! Running worlds by their seeds.
 
 use std::fmt::Debug;
-use std::panic::{UnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -9,7 +11,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// Runs the world of `SIM_SEED`, if that is set, or those of the seeds below `SIM_SEEDS` or `usual`, and
 /// adds up what they report: the sum, if they were at least as many as usual.
-pub fn run_all<T: Debug + Default + UnwindSafe>(
+pub fn run_all<T: Debug + Default + Send>(
     usual: u64,
     run: fn(u64) -> Result<T, String>,
     add: fn(&mut T, &T),
@@ -19,14 +21,32 @@ pub fn run_all<T: Debug + Default + UnwindSafe>(
         return None;
     }
     let seeds = number("SIM_SEEDS").unwrap_or(usual);
-    let mut total = T::default();
-    for seed in 0..seeds {
-        let caught = catch_unwind(|| run(seed));
-        match caught.unwrap_or_else(|_| Err("it panicked".into())) {
-            Err(what) => panic!("seed {seed}: {what}\nrun it alone with SIM_SEED={seed}"),
-            Ok(report) => add(&mut total, &report),
+    let next = AtomicU64::new(0);
+    let run_some = || {
+        let mut sum = T::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                return Ok(sum);
+            }
+            let caught = catch_unwind(|| run(seed));
+            match caught.unwrap_or_else(|_| Err("it panicked".into())) {
+                Err(what) => {
+                    return Err(format!("seed {seed}: {what}\nrun it with SIM_SEED={seed}"));
+                }
+                Ok(report) => add(&mut sum, &report),
+            }
         }
-    }
+    };
+    let mut total = T::default();
+    thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, Into::into);
+        let all: Vec<_> = (0..cores).map(|_| scope.spawn(run_some)).collect();
+        for thread in all {
+            let sum = thread.join().expect("what panics is caught");
+            add(&mut total, &sum.unwrap_or_else(|what| panic!("{what}")));
+        }
+    });
     println!("{total:#?}");
     (seeds >= usual).then_some(total)
 }
