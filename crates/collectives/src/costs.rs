@@ -4,57 +4,91 @@ use serde::{Deserialize, Serialize};
 
 use crate::situation::Width;
 
-/// Times of single steps, from which the time of an algorithm is predicted.
-///
-/// `combray sample` measures those inside a machine; the others, and all where nothing was
-/// measured, are [`Costs::default`]. All members of a communicator must use the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Costs {
+/// The table of [`Costs`]: each with what it is by default.
+macro_rules! costs {
+    ($($(#[$doc:meta])* $name:ident: $default:literal,)*) => {
+        /// Times of single steps, from which the time of an algorithm is predicted.
+        ///
+        /// `combray sample` measures those inside a machine; the others, and all where nothing was
+        /// measured, are [`Costs::default`]: a server of these years, 10 gigabits per second between
+        /// machines. All members of a communicator must use the same.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct Costs {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        /// How many times there are in [`Costs`].
+        const COUNT: usize = [$($default),*].len();
+
+        impl Default for Costs {
+            fn default() -> Self {
+                Self { $($name: $default,)* }
+            }
+        }
+
+        impl Costs {
+            /// All times in the order of the fields, as one process tells them to others.
+            pub fn numbers(&self) -> [u64; COUNT] {
+                [$(self.$name,)*]
+            }
+
+            /// The costs that another process told; none if these are not so many numbers, or absurd
+            /// ones.
+            pub fn from_numbers(numbers: &[u64]) -> Option<Self> {
+                let [$($name,)*] = *numbers.first_chunk::<COUNT>()?;
+                let costs = Self { $($name,)* };
+                (numbers.len() == COUNT && costs.are_plausible()).then_some(costs)
+            }
+        }
+    };
+}
+
+costs! {
     /// What a message inside a machine costs the processor of each of its ends, in nanoseconds.
-    pub packet_ns: u64,
+    packet_ns: 50,
     /// How long such a message is on its way between the two, in nanoseconds.
-    pub latency_ns: u64,
+    latency_ns: 80,
     /// From a flag's raising in shared memory until another process has seen it, in nanoseconds.
-    pub flag_ns: u64,
+    flag_ns: 60,
     /// A turn on a core where processes outnumber cores: from one process to the next, in
     /// nanoseconds.
-    pub turn_ns: u64,
+    turn_ns: 700,
     /// Copying memory through packets, in picoseconds per byte.
-    pub copy_ps: u64,
+    copy_ps: 100,
     /// Beginning to read a slot of a board that is not a small one, in nanoseconds.
-    pub slot_ns: u64,
+    slot_ns: 500,
     /// Copying into a slot of a board, or out of it, in picoseconds per byte.
-    pub slot_ps: u64,
+    slot_ps: 42,
     /// A single copy out of another process's memory, besides its bytes: asking the kernel, and
     /// the messages that announce it and tell its end; in nanoseconds.
-    pub fetch_ns: u64,
+    fetch_ns: 1800,
     /// The bytes of a single copy, in picoseconds per byte.
-    pub fetch_ps: u64,
+    fetch_ps: 76,
     /// The bytes of a large message that both ends copy at the same time, each on a core of its own,
     /// in picoseconds per byte.
-    pub pipe_ps: u64,
+    pipe_ps: 38,
     /// Combining two operands, in picoseconds per byte of one of them.
-    pub reduce_ps: u64,
+    reduce_ps: 100,
     /// How much longer a cache line takes to a core that shares no cache, in nanoseconds.
-    pub cache_line_ns: u64,
+    cache_line_ns: 50,
     /// What the cores of one shared cache send to others or receive from them, in picoseconds per
     /// byte.
-    pub cache_ps: u64,
+    cache_ps: 20,
     /// The same of another NUMA node.
-    pub numa_line_ns: u64,
+    numa_line_ns: 60,
     /// The same of the cores of a NUMA node.
-    pub numa_ps: u64,
+    numa_ps: 15,
     /// The same of another package.
-    pub package_line_ns: u64,
+    package_line_ns: 120,
     /// The same of the cores of a package.
-    pub package_ps: u64,
+    package_ps: 20,
     /// What a message between machines costs the processor of each of its ends, in nanoseconds.
-    pub far_packet_ns: u64,
+    far_packet_ns: 2500,
     /// How long such a message is on its way, in nanoseconds.
-    pub far_latency_ns: u64,
+    far_latency_ns: 10_000,
     /// What a machine sends to others or receives from them, in picoseconds per byte.
-    pub far_ps: u64,
+    far_ps: 800,
 }
 
 /// What crossing from one part of a machine to another costs, besides what every message does.
@@ -66,116 +100,10 @@ pub struct Crossing {
     pub part_ps: u64,
 }
 
-/// How many times there are in [`Costs`].
-const COUNT: usize = 20;
-
 /// Below this each time must be: a second, or a thousand seconds for a gigabyte.
 const PLAUSIBLE_MAX: u64 = 1_000_000_000;
 
-impl Default for Costs {
-    /// A server of these years; 10 gigabits per second between machines.
-    fn default() -> Self {
-        Self {
-            packet_ns: 50,
-            latency_ns: 80,
-            flag_ns: 60,
-            turn_ns: 700,
-            copy_ps: 100,
-            slot_ns: 500,
-            slot_ps: 42,
-            fetch_ns: 1800,
-            fetch_ps: 76,
-            pipe_ps: 38,
-            reduce_ps: 100,
-            cache_line_ns: 50,
-            cache_ps: 20,
-            numa_line_ns: 60,
-            numa_ps: 15,
-            package_line_ns: 120,
-            package_ps: 20,
-            far_packet_ns: 2500,
-            far_latency_ns: 10_000,
-            far_ps: 800,
-        }
-    }
-}
-
 impl Costs {
-    /// All times in the order of the fields, as one process tells them to others.
-    pub fn numbers(&self) -> [u64; COUNT] {
-        [
-            self.packet_ns,
-            self.latency_ns,
-            self.flag_ns,
-            self.turn_ns,
-            self.copy_ps,
-            self.slot_ns,
-            self.slot_ps,
-            self.fetch_ns,
-            self.fetch_ps,
-            self.pipe_ps,
-            self.reduce_ps,
-            self.cache_line_ns,
-            self.cache_ps,
-            self.numa_line_ns,
-            self.numa_ps,
-            self.package_line_ns,
-            self.package_ps,
-            self.far_packet_ns,
-            self.far_latency_ns,
-            self.far_ps,
-        ]
-    }
-
-    /// The costs that another process told; none if these are not so many numbers, or absurd ones.
-    pub fn from_numbers(numbers: &[u64]) -> Option<Self> {
-        let [
-            packet_ns,
-            latency_ns,
-            flag_ns,
-            turn_ns,
-            copy_ps,
-            slot_ns,
-            slot_ps,
-            fetch_ns,
-            fetch_ps,
-            pipe_ps,
-            reduce_ps,
-            cache_line_ns,
-            cache_ps,
-            numa_line_ns,
-            numa_ps,
-            package_line_ns,
-            package_ps,
-            far_packet_ns,
-            far_latency_ns,
-            far_ps,
-        ] = *numbers.first_chunk::<COUNT>()?;
-        let costs = Self {
-            packet_ns,
-            latency_ns,
-            flag_ns,
-            turn_ns,
-            copy_ps,
-            slot_ns,
-            slot_ps,
-            fetch_ns,
-            fetch_ps,
-            pipe_ps,
-            reduce_ps,
-            cache_line_ns,
-            cache_ps,
-            numa_line_ns,
-            numa_ps,
-            package_line_ns,
-            package_ps,
-            far_packet_ns,
-            far_latency_ns,
-            far_ps,
-        };
-        (numbers.len() == COUNT && costs.are_plausible()).then_some(costs)
-    }
-
     /// These costs inside a machine, and those of `other` between machines.
     pub fn with_far_of(self, other: Self) -> Self {
         let Self { far_packet_ns, far_latency_ns, far_ps, .. } = other;
