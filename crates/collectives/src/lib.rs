@@ -29,6 +29,7 @@ mod hierarchy;
 pub mod inter;
 mod member;
 pub mod neighborhood;
+pub mod portions;
 pub mod reduce;
 pub mod reduce_scatter;
 pub mod scan;
@@ -56,7 +57,9 @@ pub use reduce::reduce;
 pub use reduce_scatter::{reduce_scatter, reduce_scatter_block};
 pub use scan::{exscan, scan};
 pub use scatter::{scatter, scatterv};
-pub use schedule::{Area, Local, Operand, Place, Role, Round, Schedule, Slots, Transfer};
+pub use schedule::{
+    Area, Local, Operand, PORTIONS_MAX, Place, Role, Round, Schedule, Slots, Transfer,
+};
 pub use selection::{BOARD, DIRECT, Operation, Preferences};
 pub use situation::{Layout, Level, Situation, Width};
 pub use tree::Shape;

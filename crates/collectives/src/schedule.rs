@@ -28,6 +28,7 @@ pub struct Schedule {
     raises: bool,
     has_messages: bool,
     hands: bool,
+    has_portions: bool,
     handed_bytes_max: usize,
     counts_bytes: bool,
     slots: Slots,
@@ -89,7 +90,21 @@ pub enum Transfer {
         /// How many blocks it has written for that stage; none where that is for it to say.
         count: Option<usize>,
     },
+    /// On the board: claims a portion of the work of all members. The local steps of the round carry it
+    /// out; they are left out if another member has claimed it. Who computes claims nothing.
+    Claim {
+        /// Counted from 0, below [`PORTIONS_MAX`].
+        portion: u32,
+    },
+    /// On the board: wait until so many portions were carried out, by whomever.
+    AwaitPortions {
+        /// All of them.
+        count: u32,
+    },
 }
+
+/// An operation has so many portions at most.
+pub const PORTIONS_MAX: u32 = 64;
 
 /// One step that needs nobody else. Both places have the same number of blocks and do not overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +136,11 @@ pub enum Local {
         /// As what.
         role: Role,
     },
+    /// On the board, by member 0 before its first stage: no portion is claimed yet.
+    Divide,
+    /// On the board: compares how much the members have exposed. Where that differs the operation ends
+    /// with an error, and nobody carries out portions.
+    Compare,
     /// On the board: shows a block to one other member in the own slot; if it is too long for that,
     /// as only its owner may know, it goes as a message after the next stage. Whoever hands has no
     /// other messages.
@@ -275,6 +295,25 @@ impl Schedule {
         self.hands
     }
 
+    /// Whether members carry out portions of it for each other.
+    #[inline]
+    pub fn has_portions(&self) -> bool {
+        self.has_portions
+    }
+
+    /// Whether others may wait for a step of this member in round `round` or a later one, before which it
+    /// waits for something itself.
+    pub fn is_awaited_from(&self, round: usize) -> bool {
+        let from = if round == 0 { 0 } else { self.ends[round - 1].transfers };
+        let is_for_others = |transfer: &Transfer| {
+            !matches!(
+                transfer,
+                Transfer::Await { .. } | Transfer::Claim { .. } | Transfer::AwaitPortions { .. }
+            )
+        };
+        self.hands || self.transfers[from..].iter().any(is_for_others)
+    }
+
     /// How long a block is at most that is handed over in a slot, in bytes.
     #[inline]
     pub fn handed_bytes_max(&self) -> usize {
@@ -321,6 +360,25 @@ impl Schedule {
     pub(crate) fn expose(&mut self, area: Area, role: Role) {
         self.uses_board = true;
         self.local.push(Local::Expose { area, role });
+    }
+
+    pub(crate) fn divide(&mut self) {
+        self.uses_board = true;
+        self.local.push(Local::Divide);
+    }
+
+    pub(crate) fn compare(&mut self) {
+        self.local.push(Local::Compare);
+    }
+
+    pub(crate) fn claim(&mut self, portion: u32) {
+        debug_assert!(portion < PORTIONS_MAX);
+        self.has_portions = true;
+        self.transfers.push(Transfer::Claim { portion });
+    }
+
+    pub(crate) fn wait_for_portions(&mut self, count: u32) {
+        self.transfers.push(Transfer::AwaitPortions { count });
     }
 
     pub(crate) fn hand(&mut self, peer: u32, from: Place) {
@@ -391,9 +449,7 @@ impl Schedule {
                 match *transfer {
                     Transfer::Send { peer, from } => self.send(rank(peer), place(from)),
                     Transfer::Receive { peer, into } => self.receive(rank(peer), place(into)),
-                    Transfer::Raise { .. } | Transfer::Await { .. } => {
-                        unreachable!("a board has the members that it has")
-                    }
+                    _ => unreachable!("a board has the members that it has"),
                 }
             }
             for step in round.local {
@@ -402,9 +458,7 @@ impl Schedule {
                     Local::Reduce { from, into, first } => {
                         self.reduce(place(from), place(into), first);
                     }
-                    Local::Expose { .. } | Local::Hand { .. } | Local::Take { .. } => {
-                        unreachable!("a board has the members that it has")
-                    }
+                    _ => unreachable!("a board has the members that it has"),
                 }
             }
             self.end_round();
@@ -429,9 +483,7 @@ impl Schedule {
                 match *transfer {
                     Transfer::Raise { stage } => self.raise(stage),
                     Transfer::Await { peer, stage, count } => self.wait(peer, stage, count),
-                    Transfer::Send { .. } | Transfer::Receive { .. } => {
-                        unreachable!("on a board there are no messages")
-                    }
+                    _ => unreachable!("a turn has no messages and no portions"),
                 }
             }
             for step in round.local {
@@ -467,9 +519,7 @@ impl Schedule {
                     Transfer::Receive { peer, into } => {
                         blocks(into).for_each(|into| single.receive(peer, into));
                     }
-                    Transfer::Raise { .. } | Transfer::Await { .. } => {
-                        unreachable!("on a board there are no messages")
-                    }
+                    _ => unreachable!("on a board there are no messages"),
                 }
             }
             for step in round.local {
@@ -480,9 +530,7 @@ impl Schedule {
                             .for_each(|(from, into)| single.copy(from, into));
                     }
                     Local::Reduce { .. } => unreachable!("elements have one size"),
-                    Local::Expose { .. } | Local::Hand { .. } | Local::Take { .. } => {
-                        unreachable!("a board has the members that it has")
-                    }
+                    _ => unreachable!("a board has the members that it has"),
                 }
             }
             single.end_round();

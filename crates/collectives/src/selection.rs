@@ -177,7 +177,7 @@ impl Preferences {
         (numbers.len() == COUNT).then_some(Self { wanted })
     }
 
-    fn wanted(&self, operation: Operation) -> Option<usize> {
+    pub(crate) fn wanted(&self, operation: Operation) -> Option<usize> {
         self.wanted[operation as usize].map(usize::from)
     }
 }

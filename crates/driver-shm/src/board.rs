@@ -72,6 +72,9 @@ const LINE: usize = 64;
 /// The two words at the beginning of a slot.
 const HEADER: usize = 16;
 
+/// Where a slot has the words of portions, in operations that have any; what they expose lies before.
+const PORTIONS: usize = 2 * LINE;
+
 /// How many series there are.
 const SERIES: usize = 6;
 
@@ -373,6 +376,42 @@ impl Board {
         self.state(turn.series).bytes.min(length as usize)
     }
 
+    /// By member 0, before its first stage: the work of an operation is divided into portions, of which
+    /// none is claimed.
+    pub fn divide(&self, turn: Turn) {
+        for word in self.portions(turn) {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Claims a portion, the first 64 of which are counted from 0, after member 0 has raised; whether
+    /// nobody else has.
+    pub fn claim(&self, turn: Turn, portion: u32) -> bool {
+        let (bit, [claimed, _]) = (1_u64 << portion, self.portions(turn));
+        claimed.load(Ordering::Relaxed) & bit == 0
+            && claimed.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    /// A portion that was claimed here is carried out.
+    pub fn end_portion(&self, turn: Turn) {
+        let [_, ended] = self.portions(turn);
+        ended.fetch_add(1, Ordering::AcqRel);
+        self.ring();
+    }
+
+    /// How many portions are carried out.
+    pub fn ended_portions(&self, turn: Turn) -> u64 {
+        let [_, ended] = self.portions(turn);
+        ended.load(Ordering::Acquire)
+    }
+
+    /// Two words in the slot of member 0: which portions are claimed, and how many are carried out. They
+    /// have a line of their own.
+    fn portions(&self, turn: Turn) -> [&AtomicU64; 2] {
+        let line = self.slot(turn, 0) + PORTIONS;
+        [self.word(line), self.word(line + size_of::<AtomicU64>())]
+    }
+
     /// The part of this member in an operation is over: it reads nothing of it any more.
     #[inline]
     pub fn complete(&self, turn: Turn) {
@@ -461,7 +500,7 @@ impl Board {
         // - `place` comes from the functions above, which keep it inside the memory, and is a
         //   multiple of eight as all offsets are; the memory begins at a page.
         // - All users of the file touch these bytes as atomic words only: data of slots lies
-        //   elsewhere.
+        //   elsewhere, also in operations that have portions.
         unsafe { self.memory.base().add(place).cast::<AtomicU64>().as_ref() }
     }
 }
@@ -626,6 +665,26 @@ mod tests {
         reader.read(turns[0], 1, 8, length, |slot| {
             assert!((0..).zip(slot).all(|(number, byte): (usize, _)| *byte == number as u8));
         });
+    }
+
+    #[test]
+    fn each_portion_is_claimed_once() {
+        let boards = boards(3);
+        for _ in 0..40 {
+            let turns: Vec<Turn> = boards.iter().map(|board| board.begin(BEGUN, 1)).collect();
+            assert!(boards[0].is_free(turns[0], true));
+            boards[0].divide(turns[0]);
+            boards.iter().zip(&turns).for_each(|(board, turn)| board.raise(*turn, 1, 0));
+            for portion in [0, 63] {
+                let claimed =
+                    (0..3).filter(|member| boards[*member].claim(turns[*member], portion));
+                assert_eq!(claimed.count(), 1);
+            }
+            assert_eq!(boards[1].ended_portions(turns[1]), 0);
+            boards[2].end_portion(turns[2]);
+            assert_eq!(boards[1].ended_portions(turns[1]), 1);
+            boards.iter().zip(turns).for_each(|(board, turn)| board.complete(turn));
+        }
     }
 
     #[test]

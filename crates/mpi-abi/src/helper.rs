@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use mpi::{Help, Process, Rest, Rested};
+use mpi::{Help, Need, Process, Rest, Rested};
 use runtime::door;
 use sys::cores::{self, Cores};
 use sys::futex;
@@ -54,6 +54,9 @@ static ABSENCES: AtomicU32 = AtomicU32::new(0);
 /// The core on which the program called.
 static CORE: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+/// It has no core but that of the program, and does there only what others may wait for.
+static SPARES_PROGRAM: AtomicBool = AtomicBool::new(true);
+
 /// The helper is at work, or looks soon by itself.
 const ATTENTIVE: u32 = 0;
 /// The helper sleeps until its next look, or a call.
@@ -94,8 +97,9 @@ fn start() -> Option<JoinHandle<()>> {
 }
 
 /// The program has begun something large, and perhaps goes away now.
-fn call() {
-    if REST.load(Ordering::Relaxed) == ATTENTIVE {
+fn call(need: Need) {
+    let is_spared = need == Need::OfProgram && SPARES_PROGRAM.load(Ordering::Relaxed);
+    if is_spared || REST.load(Ordering::Relaxed) == ATTENTIVE {
         return;
     }
     let process = &library().process;
@@ -137,6 +141,7 @@ fn run(cores: Option<Cores>) {
     }
     let mut seat = Seat { allowed: cores::allowed(), left: usize::MAX };
     let shares = process.is_crowded() || seat.allowed.len() < 2;
+    SPARES_PROGRAM.store(shares, Ordering::Relaxed);
     let factor = if shares { SHARED_FACTOR } else { 1 };
     while !ENDS.load(Ordering::SeqCst) {
         let was_called = mem::take(&mut hears_call) || sleep(factor * pause);
@@ -168,7 +173,7 @@ fn run(cores: Option<Cores>) {
                 rang = false;
                 continue;
             };
-            match help.progress(rang) {
+            match help.progress(rang, shares) {
                 Rest::All => break,
                 Rest::UntilRung(ticket) => {
                     rested = help.rest();

@@ -38,7 +38,7 @@ use blocks::Memories;
 use execution::{Execution, Task};
 use inquiry::Watch;
 
-pub use board::{beside_the_board, lacks_board};
+pub use board::{beside_the_board, lacks_board, to_be_begun};
 pub(crate) use channel::Link;
 pub use inter::{Root, beside_the_root};
 pub(crate) use inter::{across_packed, leaders_tell_all};

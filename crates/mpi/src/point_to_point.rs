@@ -8,7 +8,7 @@ use memory::Buffer;
 
 use crate::communicator::Communicator;
 use crate::process::Process;
-use crate::process::helping::HELPED_BYTES_MIN;
+use crate::process::helping::{HELPED_BYTES_MIN, Need};
 use crate::request::{PersistentOperation, Request, Transfer};
 use crate::status::Status;
 
@@ -190,7 +190,7 @@ impl Process {
         let id = self.runtime().receive(receive);
         let offered = gate.is_some_and(|gate| self.runtime().offer(gate, id, &place));
         if !offered {
-            self.call_helper();
+            self.call_helper(Need::OfOthers);
         }
         id
     }

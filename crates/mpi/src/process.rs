@@ -32,6 +32,7 @@ use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::topology::Whereabouts;
 use crate::window::Window;
+use helping::Need;
 
 /// One operating system process as MPI sees it.
 ///
@@ -47,8 +48,10 @@ pub struct Process {
     door: Door,
     /// Whether the helper is at work, which must not call functions of the program.
     helped: Cell<bool>,
+    /// Portions of collective operations are left to others for now.
+    leaves_portions: Cell<bool>,
     /// Calls the helper; none: there is none.
-    helper: Cell<Option<fn()>>,
+    helper: Cell<Option<fn(Need)>>,
     started: OnceCell<Started>,
     /// The highest level that was asked for, and that of the world.
     level: Cell<ThreadLevel>,
@@ -116,6 +119,11 @@ pub(crate) trait Advance {
 
     /// Whether the process may not end before it.
     fn must_end(&self) -> bool;
+
+    /// Whether others may wait for its next steps, and not only the own program.
+    fn is_awaited(&self) -> bool {
+        true
+    }
 }
 
 /// Which threads of the program may call MPI (section 11.6).
@@ -140,6 +148,7 @@ impl Default for Process {
             room: Room::default(),
             door: Door::default(),
             helped: Cell::new(false),
+            leaves_portions: Cell::new(false),
             helper: Cell::new(None),
             started: OnceCell::new(),
             level: Cell::new(ThreadLevel::Single),

@@ -2,8 +2,8 @@
 //! moves.
 
 use collectives::board::Room;
-use collectives::direct;
 use collectives::{Input, Member, Operands, Schedule, Situation};
+use collectives::{direct, portions};
 
 use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 
@@ -11,6 +11,8 @@ const SIZE_MAX: u32 = 7;
 const SEEDS: [u64; 4] = [0, 1, 77, 0x1234_5678_9abc_def1];
 const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
 const ROOM: Room = Room::new(1024, true);
+/// A piece is a byte, so that a few bytes make several portions, of several steps.
+const PORTIONED: Room = Room { piece_bytes: 1, ..ROOM };
 
 /// Runs an operation in several orders of moves; no message may be sent.
 fn run(
@@ -160,4 +162,57 @@ fn shares_are_combined_in_the_order_of_ranks() {
             }
         }
     }
+}
+
+#[test]
+fn whoever_comes_first_carries_out_portions_for_all() {
+    for size in 2..=SIZE_MAX {
+        let length = 21;
+        let part = |rank: u32, of: usize| {
+            (of * length..(of + 1) * length).map(move |byte| block(rank, byte))
+        };
+        for input in INPUTS {
+            let all: Vec<Block> = (0..size).flat_map(|rank| part(rank, 0)).collect();
+            run(
+                size,
+                |member| portions::allgather(member, PORTIONED, length, input),
+                |rank| {
+                    let own: Vec<Block> = part(rank, 0).collect();
+                    let mut receive = vec![None; all.len()];
+                    if input == Input::InPlace {
+                        receive[rank as usize * length..][..length].clone_from_slice(&own);
+                        return Memory::new(Vec::new(), receive);
+                    }
+                    Memory::new(own, receive)
+                },
+                |_, end| assert_eq!(end.receive, all),
+            );
+            for (count, element_bytes) in [(23, 1), (9, 3), (300, 1)] {
+                let operands = Operands { count, element_bytes, commutative: false };
+                run(
+                    size,
+                    |member| portions::allreduce(member, PORTIONED, operands, input),
+                    |rank| memory(blocks(rank, count), count, input),
+                    |_, end| assert_eq!(end.receive, folded(size, 0..count)),
+                );
+            }
+        }
+        let bytes = size as usize * length;
+        run(
+            size,
+            |member| portions::alltoall(member, PORTIONED, length, Input::SendBuffer),
+            |rank| Memory::new(blocks(rank, bytes), vec![None; bytes]),
+            |rank, end| {
+                let got = (0..size).flat_map(|peer| part(peer, rank as usize));
+                assert_eq!(end.receive, got.collect::<Vec<_>>());
+            },
+        );
+    }
+    let situation = Situation::plain(9);
+    let mut many = members(9, &situation);
+    assert!(
+        many.all(|member| {
+            portions::alltoall(member, PORTIONED, 21, Input::SendBuffer).is_none()
+        })
+    );
 }

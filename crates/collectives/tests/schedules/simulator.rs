@@ -9,7 +9,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use collectives::{
-    Area, Layout, Local, Member, Operand, Place, Role, Schedule, Situation, Transfer,
+    Area, Layout, Local, Member, Operand, PORTIONS_MAX, Place, Role, Round, Schedule, Situation,
+    Transfer,
 };
 
 /// What a block holds: the operands that went into it, in order; nothing where it is undefined.
@@ -94,12 +95,16 @@ struct Process {
     seed: u64,
     /// What it waits for on the board.
     awaited: Vec<(u32, u16)>,
+    /// How many portions it waits for.
+    awaited_portions: usize,
     /// What of the others it knows to have happened before, and its own time, which advances
     /// whenever it tells others.
     clock: Clock,
     /// Its slots, one for each turn on the board, and which turn it is in.
     slots: Vec<Slot>,
     turn: usize,
+    /// Of member 0: the portions that were claimed, and the clock of who has carried them out.
+    portions: Option<Vec<(u32, Clock)>>,
     /// What it has exposed, and its own time when it did.
     exposed: Vec<(Role, Area, u64)>,
     /// Who has used blocks of its buffers.
@@ -136,9 +141,11 @@ impl Process {
             late: 0,
             seed,
             awaited: Vec::new(),
+            awaited_portions: 0,
             clock,
             slots,
             turn: 0,
+            portions: None,
             exposed: Vec::new(),
             uses: HashMap::new(),
         }
@@ -227,7 +234,8 @@ pub fn execute_in_order(
             let rank = (turn + first) % size;
             look_at_board(&mut processes, rank);
             let process = &processes[rank];
-            let ready = process.pending == 0 && process.awaited.is_empty();
+            let ready =
+                process.pending == 0 && process.awaited.is_empty() && process.awaited_portions == 0;
             if ready && process.round < process.schedule.round_count() {
                 finish_round(&mut processes, rank, &mut channels);
                 post(rank, &mut processes[rank], &mut channels);
@@ -259,6 +267,13 @@ fn join(clock: &mut Clock, other: &Clock) {
 fn look_at_board(processes: &mut [Process], rank: usize) {
     let awaited = std::mem::take(&mut processes[rank].awaited);
     let turn = processes[rank].turn;
+    let count = processes[rank].awaited_portions;
+    if count > 0
+        && let Some(portions) = processes[0].portions.clone().filter(|all| all.len() == count)
+    {
+        portions.iter().for_each(|(_, clock)| join(&mut processes[rank].clock, clock));
+        processes[rank].awaited_portions = 0;
+    }
     for (peer, stage) in awaited {
         match processes[peer as usize].slots[turn].raised.get(usize::from(stage) - 1).cloned() {
             Some(raised) => join(&mut processes[rank].clock, &raised),
@@ -331,6 +346,15 @@ fn post(rank: usize, process: &mut Process, channels: &mut [Channel]) {
             Transfer::Await { peer, stage, .. } => {
                 assert_ne!(peer as usize, rank, "who waits for itself waits for ever");
                 process.awaited.push((peer, stage));
+                continue;
+            }
+            // They are claimed when the round is reached: see below.
+            Transfer::Claim { portion } => {
+                assert!(portion < PORTIONS_MAX, "there is no room for portion {portion}");
+                continue;
+            }
+            Transfer::AwaitPortions { count } => {
+                process.awaited_portions = count as usize;
                 continue;
             }
             Transfer::Send { peer, from } => {
@@ -413,8 +437,18 @@ fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]
     let round = schedule.round(processes[rank].round).expect("the process is in a round");
     let is_foreign = |place: Place| matches!(place.area, Area::InputOf(_) | Area::ResultOf(_));
     let is_slot = |place: Place| matches!(place.area, Area::Slot(_));
+    let claimed = claim(processes, &round);
     for local in round.local {
+        if claimed == Some(false) {
+            break;
+        }
         let (from, into) = match *local {
+            Local::Divide => {
+                assert_eq!(rank, 0, "member 0 keeps what is claimed");
+                processes[0].portions = Some(Vec::new());
+                continue;
+            }
+            Local::Compare => continue,
             Local::Copy { from, into } | Local::Reduce { from, into, .. } => (from, into),
             Local::Expose { area, role } => {
                 let since = processes[rank].clock[rank];
@@ -445,6 +479,12 @@ fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]
         }
         write(processes, rank, into, &data);
     }
+    if claimed == Some(true) {
+        let clock = processes[rank].clock.clone();
+        processes[rank].clock[rank] += 1;
+        let portions = processes[0].portions.as_mut().expect("it is divided");
+        portions.last_mut().expect("it was claimed").1 = clock;
+    }
     processes[rank].round += 1;
     if schedule.begins_turn(processes[rank].round) {
         processes[rank].turn += 1;
@@ -453,6 +493,17 @@ fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]
         assert_eq!(processes[rank].turn + 1, schedule.turns(), "a turn is missing");
         check_left_alone(&processes[rank]);
     }
+}
+
+/// Claims the portion of a round, if it is one; whether nobody else has.
+fn claim(processes: &mut [Process], round: &Round<'_>) -> Option<bool> {
+    let Some(Transfer::Claim { portion }) = round.transfers.first() else { return None };
+    let portions = processes[0].portions.as_mut().expect("it is divided");
+    let is_free = portions.iter().all(|(other, _)| other != portion);
+    if is_free {
+        portions.push((*portion, Clock::new()));
+    }
+    Some(is_free)
 }
 
 /// The place in the memory of `owner` that it has exposed, as `rank` knows already.

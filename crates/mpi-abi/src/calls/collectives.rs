@@ -55,7 +55,8 @@ macro_rules! forms {
             comm: KnownCommunicator,
             request: Out<Request>,
         ) -> Outcome<()> {
-            let prepared = $prepare(call, $($argument,)* &comm)?;
+            let prepared =
+                collective::to_be_begun(&comm, || $prepare(call, $($argument,)* &comm))?;
             begin(call, &comm, prepared, request);
             Ok(())
         }

@@ -25,10 +25,23 @@ pub(crate) struct BoardPlace {
     is_decided: Cell<bool>,
     /// What is prepared now must not use it.
     is_hidden: Cell<bool>,
+    /// What is prepared now is begun, and not waited for at once.
+    is_for_later: Cell<bool>,
     /// Whether the members can use memory that they expose to each other.
     regions: Cell<bool>,
     /// How many boards this process has; this one is counted there.
     count: OnceCell<Rc<Cell<u32>>>,
+}
+
+/// How an operation may use the board of its communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usage {
+    /// It must not, or there is none.
+    None,
+    /// All wait for it.
+    AtOnce,
+    /// It is begun, and some may compute until they wait for it.
+    Later,
 }
 
 /// A communicator gets its board before so many blocking operations that only move data. Those of
@@ -63,6 +76,16 @@ impl BoardPlace {
         self.board.get().is_some() && !self.is_hidden.get()
     }
 
+    /// How what is prepared now may use it.
+    #[inline]
+    pub(crate) fn usage(&self) -> Usage {
+        match (self.is_usable(), self.is_for_later.get()) {
+            (false, _) => Usage::None,
+            (true, false) => Usage::AtOnce,
+            (true, true) => Usage::Later,
+        }
+    }
+
     /// What algorithms must know of it.
     pub(crate) fn rooms(&self) -> Option<Rooms> {
         let room = |slots: Slots| Room::new(slots.bytes(), self.regions.get());
@@ -92,6 +115,15 @@ pub fn beside_the_board<T>(communicator: &Communicator, prepare: impl FnOnce() -
     place.is_hidden.set(true);
     let prepared = prepare();
     place.is_hidden.set(false);
+    prepared
+}
+
+/// Prepares an operation that the program begins and does not wait for at once.
+pub fn to_be_begun<T>(communicator: &Communicator, prepare: impl FnOnce() -> T) -> T {
+    let place = communicator.board_place();
+    place.is_for_later.set(true);
+    let prepared = prepare();
+    place.is_for_later.set(false);
     prepared
 }
 

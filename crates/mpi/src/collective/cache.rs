@@ -6,11 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use collectives::board::{self, Room, Rooms};
-use collectives::{BOARD, DIRECT, Operation, direct};
+use collectives::{BOARD, DIRECT, Operation, direct, portions};
 use collectives::{Input, Member, Operands, Schedule};
 use engine::RequestId;
 use memory::Scratch;
 
+use super::board::Usage;
 use super::movement;
 use crate::communicator::Communicator;
 
@@ -25,8 +26,8 @@ pub(crate) struct CollectiveCache {
     scratch: RefCell<Option<Arc<Scratch>>>,
 }
 
-/// What is asked for, and whether the communicator's board may be used.
-type Asked = (ScheduleKey, bool);
+/// What is asked for, and how the communicator's board may be used.
+type Asked = (ScheduleKey, Usage);
 
 /// The last schedule that depends on counts, and what else it depends on.
 type ReduceScatter = ((Operands, Input, bool), Box<[usize]>, Rc<Schedule>);
@@ -55,21 +56,23 @@ impl CollectiveCache {
     /// The schedule for `key`, made if it was not among the last few.
     #[inline]
     pub(crate) fn schedule(&self, communicator: &Communicator, key: ScheduleKey) -> Rc<Schedule> {
-        let asked = (key, communicator.board_place().is_usable());
+        let asked = (key, communicator.board_place().usage());
         let schedules = self.schedules.borrow();
         if let Some((_, schedule)) = schedules.iter().find(|(kept, _)| *kept == asked) {
             return Rc::clone(schedule);
         }
         drop(schedules);
-        self.make(movement::member(communicator), communicator.board_place().rooms(), key)
+        self.make(movement::member(communicator), communicator.board_place().rooms(), asked)
     }
 
     #[cold]
     #[inline(never)]
-    fn make(&self, member: Member, rooms: Option<Rooms>, key: ScheduleKey) -> Rc<Schedule> {
-        let shared = rooms.and_then(|rooms| key.shared(member, rooms));
+    fn make(&self, member: Member, rooms: Option<Rooms>, asked: Asked) -> Rc<Schedule> {
+        let (key, usage) = asked;
+        let divided = rooms.filter(|_| usage == Usage::Later);
+        let divided = divided.and_then(|rooms| rooms.fit(|room| key.in_portions(member, room)));
+        let shared = divided.or_else(|| key.shared(member, rooms?));
         let schedule = Rc::new(shared.unwrap_or_else(|| key.schedule(member)));
-        let asked = (key, rooms.is_some());
         let mut schedules = self.schedules.borrow_mut();
         // The oldest one makes room.
         let place = self.made.get() % SCHEDULES_MAX;
@@ -206,6 +209,22 @@ impl ScheduleKey {
             Self::Allreduce { operands, input } => direct::allreduce(member, room, operands, input),
             Self::ReduceScatterBlock { operands, input } => {
                 direct::reduce_scatter_block(member, room, operands, input)
+            }
+            _ => None,
+        }
+    }
+
+    /// The schedule whose work whoever waits does for all, if there is one.
+    fn in_portions(self, member: Member, room: Room) -> Option<Schedule> {
+        match self {
+            Self::Allgather { block_bytes, input } => {
+                portions::allgather(member, room, block_bytes, input)
+            }
+            Self::Alltoall { block_bytes, input } => {
+                portions::alltoall(member, room, block_bytes, input)
+            }
+            Self::Allreduce { operands, input } => {
+                portions::allreduce(member, room, operands, input)
             }
             _ => None,
         }

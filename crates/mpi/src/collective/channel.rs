@@ -35,6 +35,9 @@ pub(crate) trait Channel {
 
     /// The board of the members; schedules name it only where there is one.
     fn board(&self) -> Option<&Board>;
+
+    /// Whether portions of an operation are left to others for now: this process has better things to do.
+    fn leaves_portions(&self) -> bool;
 }
 
 /// The collective message space of a communicator, for all its processes or for some of them.
@@ -119,5 +122,9 @@ impl Channel for Link<'_> {
     #[inline]
     fn board(&self) -> Option<&Board> {
         self.communicator.board()
+    }
+
+    fn leaves_portions(&self) -> bool {
+        self.process.leaves_portions()
     }
 }

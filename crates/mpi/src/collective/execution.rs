@@ -2,6 +2,7 @@
 
 mod exposure;
 mod handing;
+mod portions;
 
 use std::rc::Rc;
 
@@ -30,6 +31,9 @@ pub(crate) struct Execution<P> {
     is_blocking: bool,
     /// How many bytes the own slot has.
     written: usize,
+    /// Where members carry out portions for each other: whether others have exposed what does not fit,
+    /// so that nobody carries out any.
+    differs: bool,
     /// Blocks that were too long to be handed over, and are not sent yet.
     unsent: Vec<(u32, Place)>,
     /// The own buffers that others use.
@@ -94,6 +98,7 @@ impl<P: Copy> Execution<P> {
             turn: None,
             is_blocking: true,
             written: 0,
+            differs: false,
             unsent: Vec::new(),
             exposed: Vec::new(),
             round: 0,
@@ -122,6 +127,7 @@ impl<P: Copy> Execution<P> {
         self.round = 0;
         self.is_posted = false;
         self.written = 0;
+        self.differs = false;
         self.completed = 0;
         self.pending.clear();
         self.repack(End::BeforeFirstRound);
@@ -155,7 +161,11 @@ impl<P: Copy> Execution<P> {
             {
                 return false;
             }
-            self.take_local_steps(channel, round);
+            if !schedule.has_portions() {
+                self.take_local_steps(channel, round);
+            } else if !self.carry_out_portion(channel, round) {
+                return false;
+            }
             self.round += 1;
             self.is_posted = false;
             if schedule.begins_turn(self.round)
@@ -190,6 +200,12 @@ impl<P: Copy> Execution<P> {
         {
             repacking.from.copy_to(&repacking.into);
         }
+    }
+
+    /// Whether others may wait for steps that this member has not taken.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let next = self.round + usize::from(self.is_posted && self.pending.is_empty());
+        !self.pending.is_empty() || self.task.schedule.is_awaited_from(next)
     }
 
     /// How it went: the first error, if there was one.
@@ -306,7 +322,12 @@ impl<P: Copy> Execution<P> {
                         self.note(Err(truncated(length, expected)));
                     }
                 }
-                Transfer::Send { .. } | Transfer::Receive { .. } => {}
+                Transfer::AwaitPortions { count } => {
+                    if !self.differs && board.ended_portions(turn) < u64::from(*count) {
+                        return false;
+                    }
+                }
+                Transfer::Claim { .. } | Transfer::Send { .. } | Transfer::Receive { .. } => {}
             }
             self.seen += 1;
         }
@@ -344,6 +365,10 @@ impl<P: Copy> Execution<P> {
                 Local::Expose { area, role } => {
                     let turn = self.turn.expect("who exposes has a turn on the board");
                     self.expose(channel, turn, *area, *role);
+                    Ok(())
+                }
+                Local::Divide | Local::Compare => {
+                    self.prepare_portions(channel, *step);
                     Ok(())
                 }
                 Local::Hand { peer, from } => {

@@ -204,8 +204,7 @@ pub fn allgather(
     let key = ScheduleKey::Allgather { block_bytes, input: input_of(&send) };
     let schedule = schedule(communicator, key);
     if schedule.counts_bytes() {
-        let memories = Memories::plain(send, Some(receive.buffer), 1);
-        return Ok(prepared(communicator, schedule, memories));
+        return Ok(in_bytes(communicator, schedule, send, receive.buffer));
     }
     let send = send.map_or(Blocks::Absent, Blocks::single);
     let receive = receive.into_blocks();
@@ -246,8 +245,8 @@ pub fn alltoall(
     let key = ScheduleKey::Alltoall { block_bytes, input: input_of(&send) };
     let schedule = schedule(communicator, key);
     if schedule.counts_bytes() {
-        let memories = Memories::plain(send.map(|blocks| blocks.buffer), Some(receive.buffer), 1);
-        return Ok(prepared(communicator, schedule, memories));
+        let send = send.map(|blocks| blocks.buffer);
+        return Ok(in_bytes(communicator, schedule, send, receive.buffer));
     }
     let send = send.map_or(Blocks::Absent, EqualBlocks::into_blocks);
     let receive = receive.into_blocks();
@@ -339,6 +338,21 @@ fn prepared(
     Collective::new(communicator, Task::moving(schedule, memories))
 }
 
+/// Of a schedule that counts bytes, with the scratch memory that it needs.
+#[inline]
+fn in_bytes(
+    communicator: &Rc<Communicator>,
+    schedule: Rc<Schedule>,
+    send: Option<Buffer>,
+    receive: Buffer,
+) -> Collective {
+    if schedule.scratch_blocks() == 0 {
+        return prepared(communicator, schedule, Memories::plain(send, Some(receive), 1));
+    }
+    let bytes = |buffer| Blocks::Bytes { buffer, unit: 1 };
+    in_blocks(communicator, schedule, 1, send.map_or(Blocks::Absent, bytes), bytes(receive))
+}
+
 /// With the scratch memory that the schedule needs.
 #[inline(never)]
 fn in_blocks(
@@ -376,9 +390,9 @@ fn packed_like(communicator: &Communicator, blocks: &[Buffer]) -> Blocks {
 
 /// Whether a schedule of byte blocks ever names less than all `bytes`.
 fn moves_parts(schedule: &Schedule, bytes: usize) -> bool {
-    use collectives::Transfer::{Await, Raise, Receive, Send};
+    use collectives::Transfer::{Receive, Send};
     schedule.rounds().flat_map(|round| round.transfers).any(|transfer| match transfer {
         Send { from: place, .. } | Receive { into: place, .. } => place.count != bytes,
-        Raise { .. } | Await { .. } => false,
+        _ => false,
     })
 }

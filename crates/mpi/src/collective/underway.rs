@@ -86,6 +86,10 @@ impl Advance for Underway {
     fn must_end(&self) -> bool {
         true
     }
+
+    fn is_awaited(&self) -> bool {
+        self.execution.try_borrow().is_ok_and(|execution| execution.is_awaited())
+    }
 }
 
 impl fmt::Debug for Underway {
@@ -102,7 +106,11 @@ impl Process {
         let link = Link::of(self, &operation.communicator);
         operation.execution.borrow_mut().start(&link, operation.tag);
         operation.watch.begin(self, &link, &operation.execution.borrow());
-        if !operation.advance(self) {
+        // Who waits carries out what this process may not have the time for.
+        self.set_leaves_portions(true);
+        let is_over = operation.advance(self);
+        self.set_leaves_portions(false);
+        if !is_over {
             self.keep_advancing(Rc::clone(operation) as Rc<dyn Advance>);
         }
     }

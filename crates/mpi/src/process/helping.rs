@@ -1,12 +1,13 @@
 //! Progress while the program does something else.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use driver::Doorbell;
 use runtime::door::{self, Guest, Resting};
 use sys::cores::Cores;
 
-use super::Process;
+use super::{Advance, Process};
 
 /// What the helper has of a process while it is inside.
 pub struct Help<'a> {
@@ -46,6 +47,15 @@ pub enum Rest {
     None,
     /// Leaves all to the program: nothing of its is underway.
     All,
+}
+
+/// Who needs what the helper is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Others may wait for it.
+    OfOthers,
+    /// The program alone, which has it in any case when it waits: worth a core that is free.
+    OfProgram,
 }
 
 /// Messages of so many bytes are worth calling the helper for.
@@ -92,7 +102,7 @@ impl Process {
     }
 
     /// From now on `call` calls the helper, or there is none.
-    pub fn set_helper(&self, call: Option<fn()>) {
+    pub fn set_helper(&self, call: Option<fn(Need)>) {
         self.helper.set(call);
     }
 
@@ -100,15 +110,15 @@ impl Process {
     #[inline]
     pub(crate) fn may_need_help(&self, bytes: usize) {
         if bytes >= HELPED_BYTES_MIN {
-            self.call_helper();
+            self.call_helper(Need::OfOthers);
         }
     }
 
     /// Something was begun that takes steps of its own.
     #[cold]
-    pub(crate) fn call_helper(&self) {
+    pub(crate) fn call_helper(&self, need: Need) {
         if let Some(call) = self.helper.get() {
-            call();
+            call(need);
         }
     }
 
@@ -117,15 +127,29 @@ impl Process {
         self.started().doorbell.clone()
     }
 
-    /// Whether others can wait for nothing from this process but for calls of its program.
-    fn has_nothing_underway(&self) -> bool {
+    /// Whether nobody needs anything from this process but calls of its program: neither others nor, if
+    /// that counts, the program.
+    fn has_nothing_underway(&self, spares_program: bool) -> bool {
+        let is_needed = |one: &Rc<dyn Advance>| !spares_program || one.is_awaited();
         let runtime = self.runtime();
-        runtime.requests() == 0 && !runtime.has_work() && !self.has_more_to_advance()
+        runtime.requests() == 0
+            && !runtime.has_work()
+            && self.windows.borrow().is_empty()
+            && !self.underway.borrow().iter().any(is_needed)
     }
 
     fn set_helped(&self, helped: bool) {
         self.helped.set(helped);
         self.runtime().set_patient(helped);
+    }
+
+    /// Whether portions of collective operations are left to others for now.
+    pub(crate) fn leaves_portions(&self) -> bool {
+        self.leaves_portions.get()
+    }
+
+    pub(crate) fn set_leaves_portions(&self, leaves: bool) {
+        self.leaves_portions.set(leaves);
     }
 
     /// Whether functions of the program must not be called now.
@@ -145,14 +169,15 @@ impl<'a> Help<'a> {
     }
 
     /// Makes progress as long as there is something to do and the program does not come; `rang`: the
-    /// bell did.
-    pub fn progress(&self, rang: bool) -> Rest {
+    /// bell did; `spares_program`: the helper has no core but that of the program.
+    pub fn progress(&self, rang: bool, spares_program: bool) -> Rest {
         let process = self.process;
         let Some(bell) = &process.started().doorbell else { return Rest::All };
-        if process.has_nothing_underway() {
+        if process.has_nothing_underway(spares_program) {
             return Rest::All;
         }
         process.set_helped(true);
+        process.set_leaves_portions(spares_program);
         let before = process.runtime().submitted();
         let mut rest = Rest::None;
         let ticket = bell.arm();
@@ -170,6 +195,7 @@ impl<'a> Help<'a> {
             }
         }
         process.set_helped(false);
+        process.set_leaves_portions(false);
         rest
     }
 

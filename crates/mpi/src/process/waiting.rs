@@ -11,14 +11,16 @@ use runtime::Aim;
 use runtime::door::System;
 use runtime::waiting::{self, Crowd, Patience, Room, Stage, Waiter};
 
+use super::helping::Need;
 use super::{Advance, Process, ThreadLevel};
 
 impl Process {
     /// From now on each round of progress advances an operation, until it says that it needs no
     /// more steps.
     pub(crate) fn keep_advancing(&self, operation: Rc<dyn Advance>) {
+        let need = if operation.is_awaited() { Need::OfOthers } else { Need::OfProgram };
         self.underway.borrow_mut().push(operation);
-        self.call_helper();
+        self.call_helper(need);
     }
 
     /// Advances all operations that take steps of their own; whether one of them came to its end.

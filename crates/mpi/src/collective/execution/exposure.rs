@@ -14,7 +14,7 @@ use super::super::channel::Channel;
 use super::{Execution, board_of, truncated};
 
 /// One exposed buffer, as its slot tells.
-struct Exposed {
+pub(super) struct Exposed {
     token: RegionToken,
     length: usize,
     block_bytes: usize,
@@ -31,6 +31,11 @@ impl Exposed {
         numbers[..8].copy_from_slice(&(self.length as u64).to_le_bytes());
         numbers[8..].copy_from_slice(&(self.block_bytes as u64).to_le_bytes());
         bytes
+    }
+
+    /// How many bytes it has.
+    pub(super) fn length(&self) -> usize {
+        self.length
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
@@ -105,8 +110,9 @@ impl<P: Copy> Execution<P> {
     ) -> Result<()> {
         let exposed = find(board_of(channel), turn, member, Role::Input)?;
         let Range { buffer, offset, length } = self.task.memories.range(into);
-        // Several blocks that are not combined are all that there are.
-        let takes_all = self.task.combination.is_none() && from.count > 1;
+        // Several blocks that are not combined are all that there are, but for portions.
+        let takes_all =
+            self.task.combination.is_none() && from.count > 1 && !self.task.schedule.has_portions();
         let (start, there) =
             exposed.range(from.first, if takes_all { usize::MAX } else { from.count });
         let fitting = length.min(there);
@@ -148,7 +154,7 @@ fn cannot_be_used(member: u32, error: &RegionError) -> Error {
 }
 
 /// What a member says of a buffer that it exposes.
-fn find(board: &Board, turn: Turn, member: u32, role: Role) -> Result<Exposed> {
+pub(super) fn find(board: &Board, turn: Turn, member: u32, role: Role) -> Result<Exposed> {
     let at = place_in_slot(role);
     let found = board.read(turn, member, at, BYTES, Exposed::from_bytes);
     found.ok_or_else(|| {

@@ -143,6 +143,10 @@ impl Channel for TestLink<'_> {
         self.world.communicators[self.rank].board()
     }
 
+    fn leaves_portions(&self) -> bool {
+        false
+    }
+
     fn with_regions<R>(&self, _: impl FnOnce(&mut dyn Regions) -> R) -> R {
         unreachable!("nobody exposes anything without a board")
     }

@@ -1,0 +1,203 @@
+//! Operations whose work is divided into portions: whoever comes first carries one out for all.
+//!
+//! A member exposes what it contributes and where its result goes, and raises. From then on nobody needs
+//! it any more: those that wait copy and combine for those that compute. A portion is claimed on the
+//! board; when all were carried out, all members have their results, and nobody uses anybody's buffers.
+//!
+//! That is the way of operations that a program begins and does not wait for at once. Where all wait at
+//! once the other ways are faster, but here the work of who computes is done by others. Each returns none
+//! where the operation cannot be carried out so.
+
+use crate::board::Room;
+use crate::fold::Operands;
+use crate::member::{Input, Member};
+use crate::schedule::{Area, Operand, PORTIONS_MAX, Place, Role, Schedule};
+use crate::selection::Operation;
+
+/// What is only moved goes in portions of about so many pieces ([`Room::piece_bytes`], 128 KiB then), or
+/// more where there would be too many; what is combined in half of that.
+const PORTION_PIECES: usize = 8;
+
+/// So many pieces are combined, or copied from one member to another by a third, at once: 64 KiB, so that
+/// calls of the system do not count, and what is read stays in the inner caches.
+const STEP_PIECES: usize = 4;
+
+/// With less for each process it is done as soon as it is divided.
+const PIECES_MIN: usize = 8;
+
+/// `MPI_Alltoall` (section 6.8), not in place; counts bytes.
+pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
+    if input == Input::InPlace {
+        return None;
+    }
+    let from = |source: u32, target: u32| {
+        let area = if source == member.rank { Area::Send } else { Area::InputOf(source) };
+        Some(area.blocks(target as usize * block_bytes, block_bytes))
+    };
+    moving(member, room, Operation::Alltoall, block_bytes, input, from)
+}
+
+/// `MPI_Allgather` (section 6.7); counts bytes.
+pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -> Option<Schedule> {
+    let from = |source: u32, target: u32| {
+        let own = if source == member.rank { input.area() } else { Area::InputOf(source) };
+        match input {
+            Input::SendBuffer => Some(own.blocks(0, block_bytes)),
+            Input::InPlace if source == target => None,
+            Input::InPlace => Some(own.blocks(source as usize * block_bytes, block_bytes)),
+        }
+    };
+    moving(member, room, Operation::Allgather, block_bytes, input, from)
+}
+
+/// The blocks `from` each member for each other one go to where the target has the blocks of the source.
+fn moving(
+    member: Member,
+    room: Room,
+    operation: Operation,
+    block_bytes: usize,
+    input: Input,
+    from: impl Fn(u32, u32) -> Option<Place>,
+) -> Option<Schedule> {
+    let bytes = block_bytes.saturating_mul(member.size as usize);
+    if !fits(member, room, operation, bytes) {
+        return None;
+    }
+    let most = PORTIONS_MAX as usize / (member.size as usize).pow(2);
+    let pieces = block_bytes.div_ceil(PORTION_PIECES * room.piece_bytes).min(most);
+    let length = block_bytes.div_ceil((pieces > 0).then_some(pieces)?);
+    let mut portions = Vec::new();
+    for (source, target) in
+        (0..member.size).flat_map(|one| (0..member.size).map(move |two| (one, two)))
+    {
+        let Some(from) = from(source, target) else { continue };
+        let there = match target == member.rank {
+            true => Area::Receive,
+            false => Area::ResultOf(target),
+        };
+        let into = there.blocks(source as usize * block_bytes, block_bytes);
+        for first in (0..block_bytes).step_by(length) {
+            let count = length.min(block_bytes - first);
+            let number = portions.len() as u32;
+            portions.push((
+                number,
+                source,
+                target,
+                from.part(first, count),
+                into.part(first, count),
+            ));
+        }
+    }
+    let mut schedule = Schedule::of_bytes();
+    begin(&mut schedule, member, input.area());
+    let count = portions.len() as u32;
+    // What is the own, and then what comes here and goes from here: so two that both wait share the work.
+    let ring = |rank: u32| (rank + member.size - member.rank) % member.size;
+    portions.sort_by_key(|&(number, source, target, ..)| {
+        let foreign = u32::from(source != member.rank) + 2 * u32::from(target != member.rank);
+        (foreign, ring(target), ring(source), number)
+    });
+    for (number, source, target, from, into) in portions {
+        schedule.claim(number);
+        match source == member.rank || target == member.rank {
+            true => schedule.copy(from, into),
+            false => {
+                for step in steps(from, STEP_PIECES * room.piece_bytes) {
+                    let here = Area::Scratch.blocks(0, step.count);
+                    schedule.copy(step, here);
+                    schedule.copy(here, into.part(step.first - from.first, step.count));
+                }
+            }
+        }
+        schedule.end_round();
+    }
+    end(&mut schedule, count);
+    Some(schedule)
+}
+
+/// `MPI_Allreduce` (section 6.9.6).
+pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+    let Operands { count, element_bytes, .. } = operands;
+    if !fits(member, room, Operation::Allreduce, operands.bytes()) {
+        return None;
+    }
+    let step = (STEP_PIECES * room.piece_bytes / element_bytes.max(1)).max(1);
+    let length = step.max(count.div_ceil(PORTIONS_MAX as usize));
+    let portions = count.div_ceil(length) as u32;
+    let mut schedule = Schedule::default();
+    begin(&mut schedule, member, input.area());
+    let first = portions * member.rank / member.size;
+    for number in (0..portions).map(|number| (first + number) % portions) {
+        schedule.claim(number);
+        let first = number as usize * length;
+        let portion = input.area().blocks(first, length.min(count - first));
+        for own in steps(portion, step) {
+            fold(&mut schedule, member, own, input);
+        }
+        schedule.end_round();
+    }
+    end(&mut schedule, portions);
+    Some(schedule)
+}
+
+/// Combines the elements at `own` with those of all others, in the order of ranks, into the results of
+/// all.
+fn fold(schedule: &mut Schedule, member: Member, own: Place, input: Input) {
+    let place = |area: Area| area.blocks(own.first, own.count);
+    let (result, staged) = match input {
+        Input::SendBuffer => (place(Area::Receive), Area::Scratch.blocks(0, own.count)),
+        Input::InPlace => {
+            (Area::Scratch.blocks(0, own.count), Area::Scratch.blocks(own.count, own.count))
+        }
+    };
+    let last = member.size - 1;
+    let operand = |rank| if rank == member.rank { own } else { place(Area::InputOf(rank)) };
+    schedule.copy(operand(last), result);
+    for rank in (0..last).rev() {
+        if rank == member.rank {
+            schedule.reduce(own, result, Operand::From);
+        } else {
+            schedule.copy(operand(rank), staged);
+            schedule.reduce(staged, result, Operand::From);
+        }
+    }
+    // Nobody else reads these operands of anybody, which may lie there.
+    if input == Input::InPlace {
+        schedule.copy(result, place(Area::Receive));
+    }
+    for peer in member.others() {
+        schedule.copy(result, place(Area::ResultOf(peer)));
+    }
+}
+
+/// Whether this is the way; a person who names another one for the operation is obeyed.
+fn fits(member: Member, room: Room, operation: Operation, bytes: usize) -> bool {
+    let has_enough = bytes >= PIECES_MIN * room.piece_bytes;
+    let is_free = member.situation.preferences.wanted(operation).is_none();
+    is_free && room.regions && member.size > 1 && !member.situation.crowded && has_enough
+}
+
+/// Exposes the input and the result, and waits until all have.
+fn begin(schedule: &mut Schedule, member: Member, input: Area) {
+    schedule.expose(input, Role::Input);
+    schedule.expose(Area::Receive, Role::Result);
+    if member.rank == 0 {
+        schedule.divide();
+    }
+    schedule.end_round();
+    schedule.raise(1);
+    member.others().for_each(|peer| schedule.wait(peer, 1, None));
+    schedule.compare();
+    schedule.end_round();
+}
+
+fn end(schedule: &mut Schedule, portions: u32) {
+    schedule.wait_for_portions(portions);
+    schedule.end_round();
+}
+
+/// A place in parts of `length` blocks.
+fn steps(place: Place, length: usize) -> impl Iterator<Item = Place> {
+    let firsts = (0..place.count).step_by(length);
+    firsts.map(move |first| place.part(first, length.min(place.count - first)))
+}

@@ -1,0 +1,61 @@
+//! Portions of an operation, which whoever comes first carries out for all.
+
+use base::{Error, ErrorClass};
+use collectives::{Local, Role, Round, Transfer};
+
+use super::super::channel::Channel;
+use super::exposure::find;
+use super::{Execution, board_of};
+
+impl<P: Copy> Execution<P> {
+    /// Takes the local steps of a round that may be those of a portion; false if they are left to others
+    /// for now.
+    pub(super) fn carry_out_portion<C: Channel<Pending = P>>(
+        &mut self,
+        channel: &C,
+        round: Round<'_>,
+    ) -> bool {
+        let (Some(turn), Some(Transfer::Claim { portion })) = (self.turn, round.transfers.first())
+        else {
+            self.take_local_steps(channel, round);
+            return true;
+        };
+        if self.differs {
+            return true;
+        }
+        if channel.leaves_portions() {
+            return false;
+        }
+        if board_of(channel).claim(turn, *portion) {
+            self.take_local_steps(channel, round);
+            board_of(channel).end_portion(turn);
+        }
+        true
+    }
+
+    /// Before portions are carried out: divides the work, or sees that all mean the same.
+    pub(super) fn prepare_portions<C: Channel<Pending = P>>(&mut self, channel: &C, step: Local) {
+        let (board, turn) = (board_of(channel), self.turn.expect("portions are of the board"));
+        if step == Local::Divide {
+            return board.divide(turn);
+        }
+        let members = 0..board.members() as u32;
+        let lengths = |member: u32| {
+            let length = |role| find(board, turn, member, role).map_or(0, |one| one.length());
+            [Role::Input, Role::Result].map(length)
+        };
+        let own = lengths(board.own());
+        if let Some(other) = members.into_iter().find(|member| lengths(*member) != own) {
+            self.differs = true;
+            let sentence = format!(
+                "the process with rank {other} contributes {} bytes and has room for {}, this one \
+                 {} and {}",
+                lengths(other)[0],
+                lengths(other)[1],
+                own[0],
+                own[1]
+            );
+            self.note(Err(Error::new(ErrorClass::Truncate, sentence)));
+        }
+    }
+}
