@@ -87,6 +87,10 @@ const READ_BYTES: usize = 128 << 10;
 const READ_BYTES_AMID_PARTS: usize = 4 << 10;
 /// What a buffer to read into must hold.
 pub(crate) const INBOX_BYTES: usize = READ_BYTES + PACKET_BYTES_MAX + PART_HEAD_BYTES;
+/// Bytes of a part written at once. Within one call the system does not look at what comes in on the
+/// connection, such as that the peer has read something, and fills all the room that there is, which
+/// is more than the caches hold.
+const WRITE_BYTES_MAX: usize = 256 << 10;
 /// Reads per call at most, so that others get their turn.
 const READS_MAX: usize = 8;
 /// Data in short runs is gathered in pieces of so many bytes.
@@ -385,6 +389,7 @@ impl OutgoingPart {
         let head = &self.head[self.done.min(PART_HEAD_BYTES)..];
         let done = self.done.saturating_sub(PART_HEAD_BYTES);
         let (offset, left) = (self.part.offset + done, self.part.length - done);
+        let left = left.min(WRITE_BYTES_MAX);
         let count = if self.part.buffer.is_worth_lending() {
             let write = |slices: &[io::IoSlice<'_>]| {
                 outcome(sys::socket::send(stream.as_fd(), slices), false)
