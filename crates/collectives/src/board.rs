@@ -51,6 +51,8 @@ impl Room {
 /// The slots of a board, by [`Slots`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rooms {
+    /// There are very many of these.
+    pub tiny: Room,
     /// There are many of these.
     pub small: Room,
     /// As many that they do not all stay in the caches.
@@ -63,10 +65,14 @@ impl Rooms {
     /// What `of` makes for the smallest slots that are large enough. All members come to the same
     /// slots, as all know the same sizes.
     pub fn fit(self, of: impl Fn(Room) -> Option<Schedule>) -> Option<Schedule> {
-        let Self { small, middle, large } = self;
-        let mut rooms =
-            [(small, Slots::Small), (middle, Slots::Middle), (large, Slots::Large)].into_iter();
-        rooms.find_map(|(room, slots)| Some(of(room)?.for_slots(slots)))
+        let Self { tiny, small, middle, large } = self;
+        let rooms = [
+            (tiny, Slots::Tiny),
+            (small, Slots::Small),
+            (middle, Slots::Middle),
+            (large, Slots::Large),
+        ];
+        rooms.into_iter().find_map(|(room, slots)| Some(of(room)?.for_slots(slots)))
     }
 
     /// What `of` makes for a block of so many units, or, where that fits in no slot, for parts of it

@@ -37,6 +37,8 @@ pub struct Schedule {
 /// How large the slots of an operation on the board are; of smaller ones there are more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slots {
+    /// For what fits beside a flag, in one line.
+    Tiny,
     /// For what takes hardly longer than a flag.
     #[default]
     Small,

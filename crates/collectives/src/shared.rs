@@ -41,7 +41,8 @@ pub(crate) fn on_board(
 /// there is one.
 pub(crate) fn level_of_parts(operation: Operation, member: Member, bytes: usize) -> Option<usize> {
     let room = |bytes: usize| Room::new(bytes, false);
-    let rooms = Rooms { small: room(SMALL), middle: room(64 << 10), large: room(1 << 20) };
+    let [tiny, small, middle, large] = [32, SMALL, 64 << 10, 1 << 20].map(room);
+    let rooms = Rooms { tiny, small, middle, large };
     let (cost, level) = by_parts(operation, member, bytes)?;
     let flat = flat(operation, member, rooms, bytes);
     flat.is_none_or(|flat| cost < flat).then_some(level)

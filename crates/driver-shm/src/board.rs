@@ -47,6 +47,8 @@ use crate::shared_memory::{Invitation, SharedMemory};
 /// How large the slots of an operation are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slots {
+    /// A line each, and so many that who waits for nobody is far ahead of those who take turns on cores.
+    Tiny,
     /// Many, of which many may be in use.
     Small,
     /// So many that together they are larger than a core's own cache.
@@ -60,6 +62,7 @@ impl Slots {
     #[inline]
     pub const fn bytes(self) -> usize {
         match self {
+            Self::Tiny => LINE - HEADER,
             // Round numbers, and a table of lengths.
             Self::Small => (1 << 10) + 2 * LINE,
             Self::Middle => (64 << 10) + 2 * LINE,
@@ -76,7 +79,7 @@ const HEADER: usize = 16;
 const PORTIONS: usize = 2 * LINE;
 
 /// How many series there are.
-const SERIES: usize = 6;
+const SERIES: usize = 8;
 
 /// What is written in one go from so many bytes on may be written past the caches.
 pub const LONG_BYTES_MIN: usize = 4 << 10;
@@ -100,9 +103,11 @@ struct Division {
 /// and so of those that are not blocking.
 const DIVISIONS: [Division; SERIES] = {
     let mut all = [
+        Division { slots: 256, bytes: Slots::Tiny.bytes(), before: 0 },
         Division { slots: 64, bytes: Slots::Small.bytes(), before: 0 },
         Division { slots: 32, bytes: Slots::Middle.bytes(), before: 0 },
         Division { slots: 2, bytes: Slots::Large.bytes(), before: 0 },
+        Division { slots: 256, bytes: Slots::Tiny.bytes(), before: 0 },
         Division { slots: 64, bytes: Slots::Small.bytes(), before: 0 },
         Division { slots: 16, bytes: Slots::Middle.bytes(), before: 0 },
         Division { slots: 2, bytes: Slots::Large.bytes(), before: 0 },
@@ -118,7 +123,7 @@ const DIVISIONS: [Division; SERIES] = {
 impl Division {
     /// An odd number of lines, so that not all slots begin in one set of the caches.
     const fn slot_stride(&self) -> usize {
-        self.bytes + LINE
+        (HEADER + self.bytes).next_multiple_of(LINE)
     }
 
     /// A line for completion, then the slots.
@@ -127,16 +132,25 @@ impl Division {
     }
 }
 
-// One word has a bit for each slot; completion is told before slots run out.
+/// So many operations of a series are underway on a member at most, as one word has a bit for each.
+const UNDERWAY_MAX: u64 = u64::BITS as u64;
+
+// Completion is told before slots run out.
 const _: () = {
     let mut series = 0;
     while series < SERIES {
         let slots = DIVISIONS[series].slots;
-        assert!(slots.is_power_of_two() && slots <= u64::BITS as usize && slots > 1);
+        assert!(slots.is_power_of_two() && slots > 1);
         series += 1;
     }
 };
-const _: () = assert!(HEADER <= LINE && Slots::Small.bytes().is_multiple_of(2 * LINE));
+const _: () = {
+    let mut series = 0;
+    while series < SERIES {
+        assert!((DIVISIONS[series].slot_stride() / LINE) % 2 == 1);
+        series += 1;
+    }
+};
 
 /// The board as one of its members has it mapped.
 #[derive(Debug)]
@@ -162,7 +176,7 @@ pub struct Series {
 impl Series {
     #[inline]
     const fn index(self) -> usize {
-        3 * !self.blocking as usize + self.slots as usize
+        4 * !self.blocking as usize + self.slots as usize
     }
 }
 
@@ -264,7 +278,7 @@ impl Board {
     pub fn is_free(&self, turn: Turn, writes: bool) -> bool {
         let state = self.state(turn.series);
         let needed = (turn.number + 1).saturating_sub(state.slots as u64);
-        state.completed.get() >= needed
+        turn.number - state.completed.get() < UNDERWAY_MAX.min(state.slots as u64)
             && (!writes
                 || state.known_by_all.get() >= needed
                 || self.look_at_completion(turn.series, needed))

@@ -98,8 +98,9 @@ fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]
     // Boards are for communicators of one machine that are not too large.
     let has_board = situation.layout.nodes() == 1 && size <= board::SIZE_MAX;
     let room = |slots: Slots| Room::new(slots.bytes(), true);
-    let [small, middle, large] = [Slots::Small, Slots::Middle, Slots::Large].map(room);
-    let rooms = Rooms { small, middle, large };
+    let [tiny, small, middle, large] =
+        [Slots::Tiny, Slots::Small, Slots::Middle, Slots::Large].map(room);
+    let rooms = Rooms { tiny, small, middle, large };
     let rooms = has_board.then_some(rooms);
     let powers: Vec<usize> = (0..=LARGEST_BIT).map(|bit| 1 << bit).collect();
     let asked = match operation {

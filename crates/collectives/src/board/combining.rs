@@ -113,6 +113,9 @@ fn level_by_order(operation: Operation, member: Member, operands: Operands) -> O
 
 /// `MPI_Scan` (section 6.11.1). Nobody waits for those above.
 pub fn scan(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+    if member.situation.crowded {
+        return in_a_chain(member, room, operands, input, true);
+    }
     if !can_be_scanned(member, operands) {
         return None;
     }
@@ -122,11 +125,57 @@ pub fn scan(member: Member, room: Room, operands: Operands, input: Input) -> Opt
 
 /// `MPI_Exscan` (section 6.11.2). The receive buffer of rank 0 is not touched.
 pub fn exscan(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+    if member.situation.crowded {
+        return in_a_chain(member, room, operands, input, false);
+    }
     if !can_be_scanned(member, operands) {
         return None;
     }
     let flags = (member.rank + 1 < member.size, 0..member.rank);
     show_and_fold(member, room, operands, input, flags, 0..member.rank)
+}
+
+/// A partial reduction, with the own operand or without: each process takes what the one below shows,
+/// and shows it combined with its own operand. Where processes take turns on cores, those below are
+/// several operations ahead, and each reads one slot instead of all below.
+fn in_a_chain(
+    member: Member,
+    room: Room,
+    operands: Operands,
+    input: Input,
+    inclusive: bool,
+) -> Option<Schedule> {
+    let count = operands.count;
+    if !fits(member, operands.bytes(), room.slot_bytes) {
+        return None;
+    }
+    let (result, own) = (Area::Receive.blocks(0, count), input.area().blocks(0, count));
+    let below = member.rank.checked_sub(1).map(|rank| (rank, slot(rank, 0, count)));
+    let has_above = member.rank + 1 < member.size;
+    let mut schedule = Schedule::default();
+    let Some((rank, partial)) = below else {
+        show(&mut schedule, member, own);
+        if inclusive && own != result {
+            schedule.copy(own, result);
+        }
+        schedule.end_round();
+        return Some(schedule);
+    };
+    schedule.wait(rank, 1, Some(count));
+    if inclusive || has_above {
+        if own != result {
+            schedule.copy(own, result);
+        }
+        schedule.reduce(partial, result, Operand::From);
+    }
+    if has_above {
+        show(&mut schedule, member, result);
+    }
+    if !inclusive {
+        schedule.copy(partial, result);
+    }
+    schedule.end_round();
+    Some(schedule)
 }
 
 /// `MPI_Reduce_scatter_block` (section 6.10.1): `operands.count` elements for each process.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use crate::simulator::{situation, situation_on};
 
 const ROOM: Option<Rooms> = Some(Rooms {
+    tiny: Room::new(48, true),
     small: Room::new(1 << 10, true),
     middle: Room::new(64 << 10, true),
     large: Room::new(1536 << 10, true),

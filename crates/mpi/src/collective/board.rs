@@ -89,8 +89,9 @@ impl BoardPlace {
     /// What algorithms must know of it.
     pub(crate) fn rooms(&self) -> Option<Rooms> {
         let room = |slots: Slots| Room::new(slots.bytes(), self.regions.get());
-        let [small, middle, large] = [Slots::Small, Slots::Middle, Slots::Large].map(room);
-        self.is_usable().then_some(Rooms { small, middle, large })
+        let [tiny, small, middle, large] =
+            [Slots::Tiny, Slots::Small, Slots::Middle, Slots::Large].map(room);
+        self.is_usable().then_some(Rooms { tiny, small, middle, large })
     }
 }
 

@@ -157,7 +157,7 @@ impl ScheduleKey {
         for (name, _) in candidates {
             let schedule = match name {
                 BOARD => self.on_board(member, rooms),
-                DIRECT => rooms.fit(|room| self.direct(member, room)),
+                DIRECT => self.direct(member, rooms.small),
                 _ => return None,
             };
             if schedule.is_some() {
@@ -187,7 +187,7 @@ impl ScheduleKey {
         })
     }
 
-    /// The schedule that copies once, if there is one.
+    /// The schedule that copies once, if there is one; what is exposed is told in a small slot.
     fn direct(self, member: Member, room: Room) -> Option<Schedule> {
         match self {
             Self::Bcast { root, bytes } => direct::bcast(member, room, root, bytes),

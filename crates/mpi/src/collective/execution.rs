@@ -133,6 +133,7 @@ impl<P: Copy> Execution<P> {
         self.repack(End::BeforeFirstRound);
         if self.task.schedule.uses_board() {
             let slots = match self.task.schedule.slots() {
+                Slots::Tiny => driver_shm::Slots::Tiny,
                 Slots::Small => driver_shm::Slots::Small,
                 Slots::Middle => driver_shm::Slots::Middle,
                 Slots::Large => driver_shm::Slots::Large,
