@@ -1,5 +1,6 @@
 //! What is being copied to here with the sender's help, and the receiver's side of the pipe.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{GateId, RegionToken};
@@ -8,13 +9,16 @@ use driver::{Access, Copying, Fetch, RegionError};
 use queues::offer::{Phase, Turn};
 
 use crate::joint::Joint;
-use crate::pipe::{ENOUGH, FILLED_MAX, Wish, piece_bytes};
+use crate::pipe::{Copier, ENOUGH, FILLED_MAX, Wish, piece_bytes};
 use crate::regions::Found;
 use crate::segment::{Peer, Segment};
 use crate::transfer::{Range, Way};
 
 /// After so long without a piece, the rest is read without the sender, which seems to compute.
 const PATIENCE: Duration = Duration::from_micros(50);
+
+/// After so long without a piece, what is sent ahead is read without the sender, if that has not begun.
+const PATIENCE_AHEAD: Duration = Duration::from_nanos(500);
 
 /// The clock is read once in so many looks.
 const LOOKS_PER_TIME: u32 = 32;
@@ -60,7 +64,7 @@ impl Incoming {
     /// Goes on with it; a patient receiver lets the sender do what it can.
     pub(crate) fn advance(&mut self, own: &Segment, peer: &mut Peer, patient: bool) -> Progress {
         match self {
-            Self::Piped(piped) => piped.advance(peer),
+            Self::Piped(piped) => piped.advance(peer, patient),
             Self::Jointly(joint) => joint.advance(peer, patient),
             Self::Offered(offered) => offered.advance(own, patient),
         }
@@ -140,6 +144,8 @@ pub(crate) struct Piped {
     done: usize,
     looks: u32,
     since: Option<Instant>,
+    /// The sender copies it without being asked, and may be done with it before it has arrived.
+    is_ahead: bool,
 }
 
 impl Piped {
@@ -151,11 +157,13 @@ impl Piped {
         }
         let past_caches = fetch.copying == Copying::PipedPastCaches;
         let found = ask(&fetch, Wish { gate: own.0, past_caches, joint: None }, peer)?;
-        Ok(Self { fetch, found, taken: 0, done: 0, looks: 0, since: None })
+        let slot = fetch.region.place as u32 as usize;
+        let is_ahead = peer.bell.segment.region(slot).exchange.is_ahead(found.generation());
+        Ok(Self { fetch, found, taken: 0, done: 0, looks: 0, since: None, is_ahead })
     }
 
     /// Takes what is there.
-    fn advance(&mut self, peer: &mut Peer) -> Progress {
+    fn advance(&mut self, peer: &mut Peer, patient: bool) -> Progress {
         let Self { fetch, found, taken, done, .. } = self;
         let slot = fetch.region.place as u32 as usize;
         let exchange = &peer.bell.segment.region(slot).exchange;
@@ -166,7 +174,7 @@ impl Piped {
         }
         let filled = exchange.filled(generation);
         if filled == *taken {
-            return self.wait(peer);
+            return self.wait(peer, patient);
         }
         if filled.wrapping_sub(*taken) > FILLED_MAX {
             return self.read_rest(peer);
@@ -190,18 +198,47 @@ impl Piped {
         Progress::Ended(true)
     }
 
-    /// Nothing is there: the sender may be late, or not look at all.
-    fn wait(&mut self, peer: &mut Peer) -> Progress {
+    /// Nothing is there: the sender may be late, or not look at all. Who is patient looks seldom.
+    fn wait(&mut self, peer: &mut Peer, patient: bool) -> Progress {
         self.looks += 1;
-        if !self.looks.is_multiple_of(LOOKS_PER_TIME)
+        if !patient && !self.looks.is_multiple_of(LOOKS_PER_TIME)
             || !peer.reachable
             || !self.found.is_readable()
         {
             return Progress::Still;
         }
         let now = Instant::now();
-        let since = *self.since.get_or_insert(now);
-        if now - since < PATIENCE { Progress::Still } else { self.read_rest(peer) }
+        let waited = now - *self.since.get_or_insert(now);
+        match self.is_ahead {
+            true if self.taken == 0 && waited >= PATIENCE_AHEAD => self.claim(peer),
+            false if waited >= PATIENCE => self.read_rest(peer),
+            _ => Progress::Still,
+        }
+    }
+
+    /// Reads all, if the sender has not begun to copy what it sends ahead.
+    #[cold]
+    fn claim(&mut self, peer: &mut Peer) -> Progress {
+        let segment = Arc::clone(&peer.bell.segment);
+        let exchange = &segment.region(self.fetch.region.place as u32 as usize).exchange;
+        let generation = self.found.generation();
+        if exchange.claim(generation, Copier::Receiver) != Copier::Receiver {
+            return Progress::Still;
+        }
+        let Fetch { region, length, ref into, .. } = self.fetch;
+        let range = Range { region, offset: 0, length, buffer: into, at: 0 };
+        let is_copied = peer.transfer(Way::Read, &range).is_ok();
+        if is_copied {
+            exchange.set_taken(generation, ENOUGH);
+        }
+        exchange.end_claim(generation, is_copied);
+        peer.bell.ring();
+        if is_copied {
+            return Progress::Ended(true);
+        }
+        // The sender copies it when it comes.
+        self.found.runs = 0;
+        Progress::Still
     }
 
     /// Reads what has not come.

@@ -7,7 +7,9 @@
 //! sender computes.
 //!
 //! The data of a message that is not very long is sent ahead: the sender fills the pieces without being
-//! asked, and its send is over. They are there when the receiver comes, even if the sender then computes.
+//! asked, and its send is over. They are there when the receiver comes, even if the sender then computes. Who
+//! begins a send, and may go away to compute, fills them at its next look only; a receiver that waits and
+//! finds nothing claims the data meanwhile, and reads it itself.
 //!
 //! The pool is larger than a core's own cache, and its pieces are used in turn. A line is then
 //! written again only after both cores have dropped it: it comes out of the cache that they share, which
@@ -45,7 +47,8 @@ pub(crate) fn piece_bytes(offset: usize, whole: usize) -> usize {
 /// says in its upper half which generation of the region is meant.
 #[repr(C, align(64))]
 pub(crate) struct Exchange {
-    /// Written by the receiver: how it wants the data, see [`Wish`].
+    /// Written by the receiver: how it wants the data, see [`Wish`]. Of data that is sent ahead: who copies
+    /// it, see [`Copier`].
     wish: AtomicU64,
     /// Written by the receiver: how many pieces it has taken.
     taken: AtomicU64,
@@ -71,6 +74,25 @@ pub(crate) struct Wish {
     /// None if it shall be piped: else how many bytes shall be copied jointly, and the receiver's
     /// region for them.
     pub joint: Option<(usize, RegionToken)>,
+}
+
+/// Who copies data that is sent ahead, out of the memory of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Copier {
+    Nobody = 1,
+    Sender = 2,
+    Receiver = 3,
+    /// It was the receiver, and it has.
+    ReceiverDid = 4,
+}
+
+impl Copier {
+    /// A word that means nothing is that of a receiver that is broken: the data is kept for it.
+    fn from_word(word: u32) -> Self {
+        let all = [Self::Nobody, Self::Sender, Self::ReceiverDid];
+        all.into_iter().find(|one| *one as u32 == word).unwrap_or(Self::Receiver)
+    }
 }
 
 /// No piece is wanted any more.
@@ -106,12 +128,29 @@ impl Exchange {
 
     /// The sender's, before others know of the region: its data is sent ahead.
     pub(crate) fn set_ahead(&self, generation: u32) {
+        self.wish.store(tagged(generation, Copier::Nobody as u32), Ordering::Relaxed);
         self.filled.store(tagged(generation, AHEAD), Ordering::Relaxed);
     }
 
     /// Whether its data is sent ahead.
     pub(crate) fn is_ahead(&self, generation: u32) -> bool {
         of(generation, self.filled.load(Ordering::Acquire)) & AHEAD != 0
+    }
+
+    /// Claims data that is sent ahead; who copies it, or has.
+    pub(crate) fn claim(&self, generation: u32, copier: Copier) -> Copier {
+        let [free, claimed] = [Copier::Nobody, copier].map(|one| tagged(generation, one as u32));
+        let (done, other) = (Ordering::AcqRel, Ordering::Acquire);
+        match self.wish.compare_exchange(free, claimed, done, other) {
+            Ok(_) => copier,
+            Err(word) => Copier::from_word(of(generation, word)),
+        }
+    }
+
+    /// The receiver's, who has claimed data that is sent ahead: it has it, or leaves it to the sender.
+    pub(crate) fn end_claim(&self, generation: u32, is_copied: bool) {
+        let state = if is_copied { Copier::ReceiverDid } else { Copier::Nobody };
+        self.wish.store(tagged(generation, state as u32), Ordering::Release);
     }
 
     /// Publishes that the piece `place` is filled, after `count` others.

@@ -185,7 +185,7 @@ impl Declared {
         if runs > RUNS_MAX { None } else { self.enter(buffer, access, (address, runs), table) }
     }
 
-    /// Declares the data of a message that is sent ahead: it can only be piped.
+    /// Declares the data of a message that is sent ahead at once: it can only be piped.
     pub(crate) fn declare_ahead(&mut self, buffer: &Buffer) -> Option<RegionToken> {
         self.enter(buffer, Access::Read, (0, 0), None)
     }

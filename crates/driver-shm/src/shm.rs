@@ -465,7 +465,9 @@ mod tests {
                 (conformance::memory(length, blocks), conformance::memory(length, 0));
             let mut regions = Vec::new();
             // The next are not taken before room is made by those that have arrived.
-            while let Some(region) = two.send_ahead(GateId(0), &there, regions.len() as u64, None) {
+            while let Some(region) =
+                two.send_ahead(GateId(0), &there, regions.len() as u64, None, false)
+            {
                 let number = regions.len() as u8;
                 there.write(0, &vec![number; length]);
                 let mut sink = Record::default();
@@ -494,7 +496,46 @@ mod tests {
             }
         }
         let long = conformance::memory(AHEAD_BYTES_MAX + 1, 0);
-        assert!(two.send_ahead(GateId(0), &long, 0, None).is_none());
+        assert!(two.send_ahead(GateId(0), &long, 0, None, false).is_none());
+    }
+
+    #[test]
+    fn what_is_sent_ahead_later_is_read_by_who_waits() {
+        let (mut one, mut two) = pair(true);
+        if one.peers[1].as_ref().is_none_or(|peer| !peer.reachable) {
+            return;
+        }
+        for round in 0..200_u64 {
+            let length = [1, 30_000, AHEAD_BYTES_MAX][round as usize % 3];
+            let (there, into) = (conformance::memory(length, 0), conformance::memory(length, 0));
+            there.write(0, &vec![round as u8; length]);
+            let region = two.send_ahead(GateId(0), &there, round, None, true).unwrap();
+            let (gate, token, copying) = (GateId(1), round, Copying::Piped);
+            let fetch = Fetch { gate, region, length, into: into.clone(), copying, token };
+            one.fetch(fetch);
+            let (mut sent, mut fetched) = (Record::default(), Record::default());
+            // The sender comes first, at about the same time, or late.
+            let looks = [0, 40, 2000, usize::MAX][round as usize % 4];
+            (0..looks)
+                .take_while(|_| fetched.fetched.is_empty() && !one.poll(&mut fetched))
+                .count();
+            while sent.sent.is_empty() || fetched.fetched.is_empty() {
+                if looks < usize::MAX || !fetched.fetched.is_empty() {
+                    two.poll(&mut sent);
+                    if sent.sent == [round] {
+                        there.write(0, &vec![0xff; length]);
+                    }
+                }
+                one.poll(&mut fetched);
+            }
+            assert_eq!(
+                (&sent.sent[..], &fetched.fetched[..]),
+                (&[round][..], &[(round, true)][..])
+            );
+            let mut got = vec![0; length];
+            into.read(0, &mut got);
+            assert!(got.iter().all(|byte| *byte == round as u8), "round {round}");
+        }
     }
 
     #[test]

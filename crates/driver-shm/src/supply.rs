@@ -9,7 +9,7 @@ use queues::offer::Label;
 
 use crate::joint::{NOT_WRITTEN, pieces_of, range_of};
 use crate::manner::Manner;
-use crate::pipe::{FILLED_MAX, PIECE_BYTES, PIECES, piece_bytes};
+use crate::pipe::{Copier, FILLED_MAX, PIECE_BYTES, PIECES, piece_bytes};
 use crate::regions::Declared;
 use crate::segment::{Peer, Segment};
 use crate::transfer::{Range, Way};
@@ -56,6 +56,8 @@ struct Errand {
     token: Option<u64>,
     /// The receiver may have offered the place for the message with this label; none: not any more.
     offered: Option<Label>,
+    /// Data that is sent ahead, and that the receiver may still claim.
+    is_free: bool,
     /// Until then the receiver, if it is there, shall say how it wants the data.
     waits_until: Option<Instant>,
 }
@@ -91,6 +93,7 @@ impl Errand {
             joint,
             token,
             offered,
+            is_free: false,
             waits_until,
         }
     }
@@ -144,7 +147,8 @@ impl Supply {
         self.ahead.len() < AHEAD_MAX
     }
 
-    /// Sends the data of a message ahead to a peer, through a region declared for that.
+    /// Sends the data of a message ahead to a peer, through a region declared for that; if that may be
+    /// `later`, the receiver may claim it.
     pub(crate) fn begin(
         &mut self,
         gate: u32,
@@ -152,13 +156,14 @@ impl Supply {
         data: &Buffer,
         token: u64,
         offered: Option<Label>,
+        later: bool,
     ) {
         self.populate();
         let (slot, generation) = place_of(region);
         self.segment.region(slot).exchange.set_ahead(generation);
         self.ahead.push(region);
         let errand = Errand::new(slot, generation, gate, data.clone());
-        self.errands.push(Errand { token: Some(token), offered, ..errand });
+        self.errands.push(Errand { token: Some(token), offered, is_free: later, ..errand });
     }
 
     /// Writes the data of an announced message to the place that the receiver has offered, unless that asks
@@ -225,7 +230,9 @@ impl Supply {
                 continue;
             };
             let Errand { joint, offered, .. } = self.errands[index];
+            let copier = self.copier(index);
             let (filled, over) = match (offered, joint) {
+                _ if copier != Copier::Sender => (false, copier == Copier::ReceiverDid),
                 // The receiver copies itself, or another time this process does.
                 (Some(_), _) | (_, Some(_)) if patient => (false, false),
                 (Some(label), _) => self.write_as_offered(index, label, peer),
@@ -237,6 +244,7 @@ impl Supply {
                 peer.bell.ring();
             }
             if over {
+                active = true;
                 let Errand { gate, token, .. } = self.errands.swap_remove(index);
                 token.into_iter().for_each(|token| sent(GateId(gate), token));
             } else {
@@ -246,10 +254,25 @@ impl Supply {
         active
     }
 
+    /// Who copies the data of an errand: of what is sent ahead, this process if the receiver does not.
+    fn copier(&mut self, index: usize) -> Copier {
+        let Errand { slot, generation, is_free, .. } = &mut self.errands[index];
+        if !*is_free {
+            return Copier::Sender;
+        }
+        let copier = self.segment.region(*slot).exchange.claim(*generation, Copier::Sender);
+        *is_free = copier != Copier::Sender;
+        copier
+    }
+
     /// Somebody wants the region in this slot; who errs, or lies, is not heard.
     fn answer(&mut self, slot: usize, declared: &Declared, peers: &[Option<Box<Peer>>]) {
         let Some((generation, buffer)) = declared.region(slot) else { return };
-        let Some(wish) = self.segment.region(slot).exchange.wish(generation) else { return };
+        let exchange = &self.segment.region(slot).exchange;
+        let Some(wish) = exchange.wish(generation).filter(|_| !exchange.is_ahead(generation))
+        else {
+            return;
+        };
         if peers.get(wish.gate as usize).is_none_or(Option::is_none) {
             return;
         }

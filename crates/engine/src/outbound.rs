@@ -387,10 +387,11 @@ impl Engine {
     }
 
     /// The region and the buffer of a send whose announcement is on its way, and which waits for the
-    /// receiver.
+    /// receiver to ask for the data.
     pub fn exposed(&self, request: RequestId) -> Option<(RegionToken, &Buffer)> {
         let send = self.requests.get(request)?;
-        let waits = send.state == State::Announced && send.region != RegionToken::NONE;
+        let is_shown = send.region != RegionToken::NONE && !send.ahead;
+        let waits = send.state == State::Announced && is_shown;
         waits.then_some((send.region, &send.buffer))
     }
 

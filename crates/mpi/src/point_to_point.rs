@@ -124,7 +124,7 @@ impl Process {
             synchronous: mode == SendMode::Synchronous,
             buffer,
         };
-        let submitted = self.runtime().send(send);
+        let submitted = self.runtime().begin_send(send);
         Ok(match submitted {
             None => Request::Done,
             Some(id) => {

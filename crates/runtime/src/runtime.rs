@@ -64,6 +64,15 @@ impl PostShort for Push<'_> {
     }
 }
 
+/// When the data of a message that is sent ahead is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// Before the call returns.
+    Now,
+    /// When the program looks next, if its receiver has not read it until then.
+    Later,
+}
+
 /// Receives of so many bytes are worth offering to their senders.
 const OFFERED_BYTES_MIN: usize = 64 << 10;
 
@@ -128,11 +137,22 @@ impl Runtime {
     /// Sends a message. `None`: it is sent, and the buffer free.
     #[inline(always)]
     pub fn send(&mut self, send: SendCommand) -> Option<RequestId> {
+        self.send_when(send, When::Now)
+    }
+
+    /// The same for a program that does not wait at once: it may go away to compute.
+    #[inline(always)]
+    pub fn begin_send(&mut self, send: SendCommand) -> Option<RequestId> {
+        self.send_when(send, When::Later)
+    }
+
+    #[inline(always)]
+    fn send_when(&mut self, send: SendCommand, when: When) -> Option<RequestId> {
         if self.watches && self.takes_the_long_way(send.gate, send.context) {
-            return Some(self.submit(send));
+            return Some(self.submit(send, when));
         }
         let push = Push { rails: &mut self.rails, gate: send.gate };
-        if self.engine.send_short(&send, push) { None } else { Some(self.submit(send)) }
+        if self.engine.send_short(&send, push) { None } else { Some(self.submit(send, when)) }
     }
 
     /// Whether a message goes through the outbox also where it need not.
@@ -174,13 +194,16 @@ impl Runtime {
 
     /// Submits a message to the outbox, which is flushed as far as the rails have room.
     #[inline(never)]
-    fn submit(&mut self, send: SendCommand) -> RequestId {
+    fn submit(&mut self, send: SendCommand, when: When) -> RequestId {
         let gate = send.gate;
-        let request = self.hold(send);
+        let request = self.hold_till(send, when);
         let flushed = self.flush_gate(gate);
         self.watch_offer(gate, request);
-        // The announcement is on its way, and the data follows if nobody has to ask for it.
-        self.rails.shm.serve(&mut self.heard.receiver(&mut self.engine, &self.fatal, SHM));
+        // The announcement is on its way, and the data follows if nobody has to ask for it: now, or when
+        // the program waits. Whoever receives it, and cannot wait for that, reads it.
+        if when == When::Now || !self.rails.shm.reaches(gate) {
+            self.rails.shm.serve(&mut self.heard.receiver(&mut self.engine, &self.fatal, SHM));
+        }
         if !flushed && self.engine.waiting(gate) >= GATHERED_MAX {
             // Enough has gathered: the rail shall look whether it has room again.
             self.progress();
@@ -192,6 +215,10 @@ impl Runtime {
     /// Submits a message and leaves it in the outbox: it goes with what is sent next to its gate, or
     /// in the next round of progress.
     pub fn hold(&mut self, send: SendCommand) -> RequestId {
+        self.hold_till(send, When::Now)
+    }
+
+    fn hold_till(&mut self, send: SendCommand, when: When) -> RequestId {
         if !self.engine.is_connected(send.gate) {
             self.connect(send.gate);
         }
@@ -206,7 +233,9 @@ impl Runtime {
             _ => None,
         };
         let (shm, token) = (&mut self.rails.shm, request.to_u64());
-        if !synchronous && let Some(region) = shm.send_ahead(gate, buffer, token, label) {
+        if !synchronous
+            && let Some(region) = shm.send_ahead(gate, buffer, token, label, when == When::Later)
+        {
             self.engine.expose_ahead(request, region);
         } else if let Some(region) = shm.declare_message(buffer) {
             self.engine.expose(request, region);

@@ -55,7 +55,8 @@ impl Shm {
     /// Takes the data of a message that is about to be announced to a peer, in the next
     /// [`serve`](Self::serve) or some later ones: [`Sink::sent`] is told the `token` when it is taken. None
     /// if it is too long for that, or too much was sent ahead. The peer fetches it from the region,
-    /// piped, and that is all that this process will know of it.
+    /// piped, and that is all that this process will know of it. If that may be `later`, the peer may also
+    /// read it itself.
     ///
     /// If the peer has offered the place for the message with this `label`, the data goes there.
     #[inline]
@@ -65,6 +66,7 @@ impl Shm {
         data: &Buffer,
         token: u64,
         label: Option<Label>,
+        later: bool,
     ) -> Option<RegionToken> {
         if data.len() > AHEAD_BYTES_MAX {
             return None;
@@ -75,9 +77,13 @@ impl Shm {
         if !self.own.supply.has_room_ahead() {
             return None;
         }
-        let region = self.own.declared.declare_ahead(data)?;
+        let later = later && data.is_contiguous();
+        let region = match later {
+            true => self.own.declared.declare(data, Access::Read, true)?,
+            false => self.own.declared.declare_ahead(data)?,
+        };
         let offered = label.filter(|label| self.is_offered(gate, *label, data));
-        self.own.supply.begin(gate.0, region, data, token, offered);
+        self.own.supply.begin(gate.0, region, data, token, offered, later);
         Some(region)
     }
 
