@@ -246,7 +246,8 @@ pub fn reduce_scatter(
     }
     let mut schedule = Schedule::default();
     show(&mut schedule, member, input.area().blocks(0, all));
-    wait_for(&mut schedule, member.others(), 1, Some(all));
+    // Who gets nothing waits for nobody.
+    wait_for(&mut schedule, member.others().filter(|_| count > 0), 1, Some(all));
     let result = Area::Receive.blocks(0, count);
     fold(&mut schedule, member, input, 0..member.size, (first, count), result);
     schedule.end_round();

@@ -70,7 +70,7 @@ impl CollectiveCache {
     fn make(&self, member: Member, rooms: Option<Rooms>, asked: Asked) -> Rc<Schedule> {
         let (key, usage) = asked;
         let divided = rooms.filter(|_| usage == Usage::Later);
-        let divided = divided.and_then(|rooms| rooms.fit(|room| key.in_portions(member, room)));
+        let divided = divided.and_then(|rooms| key.in_portions(member, rooms.small));
         let shared = divided.or_else(|| key.shared(member, rooms?));
         let schedule = Rc::new(shared.unwrap_or_else(|| key.schedule(member)));
         let mut schedules = self.schedules.borrow_mut();
