@@ -47,8 +47,7 @@ pub(crate) fn piece_bytes(offset: usize, whole: usize) -> usize {
 /// says in its upper half which generation of the region is meant.
 #[repr(C, align(64))]
 pub(crate) struct Exchange {
-    /// Written by the receiver: how it wants the data, see [`Wish`]. Of data that is sent ahead: who copies
-    /// it, see [`Copier`].
+    /// Written by the receiver: how it wants the data, see [`Wish`].
     wish: AtomicU64,
     /// Written by the receiver: how many pieces it has taken.
     taken: AtomicU64,
@@ -59,6 +58,8 @@ pub(crate) struct Exchange {
     filled: AtomicU64,
     /// Written by the sender: which pieces of the pool, in turn.
     places: [AtomicU16; FILLED_MAX as usize],
+    /// Of data that is sent ahead and may be claimed: see [`Copier`].
+    copier: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Exchange>() == 128);
@@ -128,7 +129,7 @@ impl Exchange {
 
     /// The sender's, before others know of the region: its data is sent ahead.
     pub(crate) fn set_ahead(&self, generation: u32) {
-        self.wish.store(tagged(generation, Copier::Nobody as u32), Ordering::Relaxed);
+        self.copier.store(tagged(generation, Copier::Nobody as u32), Ordering::Relaxed);
         self.filled.store(tagged(generation, AHEAD), Ordering::Relaxed);
     }
 
@@ -141,7 +142,7 @@ impl Exchange {
     pub(crate) fn claim(&self, generation: u32, copier: Copier) -> Copier {
         let [free, claimed] = [Copier::Nobody, copier].map(|one| tagged(generation, one as u32));
         let (done, other) = (Ordering::AcqRel, Ordering::Acquire);
-        match self.wish.compare_exchange(free, claimed, done, other) {
+        match self.copier.compare_exchange(free, claimed, done, other) {
             Ok(_) => copier,
             Err(word) => Copier::from_word(of(generation, word)),
         }
@@ -150,7 +151,7 @@ impl Exchange {
     /// The receiver's, who has claimed data that is sent ahead: it has it, or leaves it to the sender.
     pub(crate) fn end_claim(&self, generation: u32, is_copied: bool) {
         let state = if is_copied { Copier::ReceiverDid } else { Copier::Nobody };
-        self.wish.store(tagged(generation, state as u32), Ordering::Release);
+        self.copier.store(tagged(generation, state as u32), Ordering::Release);
     }
 
     /// Publishes that the piece `place` is filled, after `count` others.
