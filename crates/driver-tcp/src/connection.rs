@@ -89,8 +89,8 @@ const READ_BYTES_AMID_PARTS: usize = 4 << 10;
 pub(crate) const INBOX_BYTES: usize = READ_BYTES + PACKET_BYTES_MAX + PART_HEAD_BYTES;
 /// Bytes of a part written at once. Within one call the system does not look at what comes in on the
 /// connection, such as that the peer has read something, and fills all the room that there is, which
-/// is more than the caches hold.
-const WRITE_BYTES_MAX: usize = 256 << 10;
+/// is more than the caches hold. So many are read of parts, too, before others have their turn.
+const PART_BYTES_AT_ONCE: usize = 512 << 10;
 /// Reads per call at most, so that others get their turn.
 const READS_MAX: usize = 8;
 /// Data in short runs is gathered in pieces of so many bytes.
@@ -232,7 +232,7 @@ impl Connection {
     /// # Errors
     /// The connection is broken, or closed, or what comes is no frame.
     pub(crate) fn receive(&mut self, inbox: &mut [u8], sink: &mut dyn Sink) -> io::Result<Heard> {
-        let mut heard = Heard::Nothing;
+        let (mut heard, mut bytes) = (Heard::Nothing, 0);
         for _ in 0..READS_MAX {
             if self.arriving.is_some() {
                 if self.fill_from_held(sink) {
@@ -240,7 +240,11 @@ impl Connection {
                 }
                 match self.read_part(inbox, sink)? {
                     0 => break,
-                    _ => heard = Heard::Something,
+                    count => bytes += count,
+                }
+                heard = Heard::Something;
+                if bytes >= PART_BYTES_AT_ONCE {
+                    break;
                 }
                 continue;
             }
@@ -344,7 +348,7 @@ impl Connection {
     /// Reads the next bytes of the arriving part straight to where they belong; 0: none are here.
     fn read_part(&mut self, inbox: &mut [u8], sink: &mut dyn Sink) -> io::Result<usize> {
         let Some(Arriving { place, length, done, .. }) = &self.arriving else { return Ok(0) };
-        let left = length - done;
+        let left = (length - done).min(PART_BYTES_AT_ONCE);
         let count = match place {
             Place::At { buffer, offset, .. } if buffer.is_worth_lending() => {
                 let read = |slices: &mut [io::IoSliceMut<'_>]| {
@@ -389,7 +393,7 @@ impl OutgoingPart {
         let head = &self.head[self.done.min(PART_HEAD_BYTES)..];
         let done = self.done.saturating_sub(PART_HEAD_BYTES);
         let (offset, left) = (self.part.offset + done, self.part.length - done);
-        let left = left.min(WRITE_BYTES_MAX);
+        let left = left.min(PART_BYTES_AT_ONCE);
         let count = if self.part.buffer.is_worth_lending() {
             let write = |slices: &[io::IoSlice<'_>]| {
                 outcome(sys::socket::send(stream.as_fd(), slices), false)
