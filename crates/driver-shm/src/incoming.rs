@@ -118,8 +118,14 @@ impl Offered {
     }
 }
 
-/// Asks `peer` for the data of a fetch in the way that is wished, if it does not come without.
-pub(crate) fn ask(fetch: &Fetch, wish: Wish, peer: &Peer) -> Result<Found, RegionError> {
+/// Asks `peer` for the data of a fetch in the way that is wished, if it does not come without. A peer that
+/// sleeps is woken only if that is worth it: its helper would interrupt what it computes.
+pub(crate) fn ask(
+    fetch: &Fetch,
+    wish: Wish,
+    peer: &Peer,
+    wakes: bool,
+) -> Result<Found, RegionError> {
     let segment = &peer.bell.segment;
     let slot = fetch.region.place as u32;
     let entry = segment.find_region(slot as usize).ok_or(RegionError::Unknown)?;
@@ -132,7 +138,9 @@ pub(crate) fn ask(fetch: &Fetch, wish: Wish, peer: &Peer) -> Result<Found, Regio
     }
     entry.exchange.ask(found.generation(), wish);
     segment.calls().call(slot);
-    peer.bell.ring();
+    if wakes {
+        peer.bell.ring();
+    }
     Ok(found)
 }
 
@@ -156,7 +164,7 @@ impl Piped {
             peer.bell.segment.populate_pool();
         }
         let past_caches = fetch.copying == Copying::PipedPastCaches;
-        let found = ask(&fetch, Wish { gate: own.0, past_caches, joint: None }, peer)?;
+        let found = ask(&fetch, Wish { gate: own.0, past_caches, joint: None }, peer, true)?;
         let slot = fetch.region.place as u32 as usize;
         let is_ahead = peer.bell.segment.region(slot).exchange.is_ahead(found.generation());
         Ok(Self { fetch, found, taken: 0, done: 0, looks: 0, since: None, is_ahead })

@@ -114,15 +114,17 @@ pub(crate) struct Joint {
 const PATIENCE: Duration = Duration::from_micros(50);
 
 impl Joint {
-    /// Asks `peer` to write its share into the region `into`.
+    /// Asks `peer` to write its share into the region `into`. Who is patient wakes it for that; others read
+    /// its share, too, if it sleeps.
     pub(crate) fn begin(
         own: GateId,
         fetch: &Fetch,
         into: RegionToken,
         peer: &Peer,
+        patient: bool,
     ) -> Result<Self, RegionError> {
         let joint = Some((fetch.length, into));
-        ask(fetch, Wish { gate: own.0, past_caches: false, joint }, peer)?;
+        ask(fetch, Wish { gate: own.0, past_caches: false, joint }, peer, patient)?;
         let fetch = Fetch { into: fetch.into.clone(), ..*fetch };
         Ok(Self { fetch, into, read: 0, seen: (0, Instant::now()), is_being_written: false })
     }

@@ -101,7 +101,7 @@ impl Shm {
         let declared = self.own.declared.declare(&fetch.into, Access::ReadAndWrite, false);
         let into = declared.ok_or(RegionError::NotReadable)?;
         let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
-        let begun = Joint::begin(GateId(self.sender), fetch, into, peer);
+        let begun = Joint::begin(GateId(self.sender), fetch, into, peer, self.patient);
         match begun {
             Ok(joint) => {
                 self.incoming.push(Incoming::Jointly(joint));
