@@ -19,15 +19,21 @@ Skip = launching.Skip
 EIGHT = "0.0.0*2,0.1.1*2,1.2.2*2,1.3.3*2"
 # The same, but neighbours are in different packages.
 SCATTERED = "0.0.0,1.2.2,0.1.1,1.3.3,0.0.0,1.2.2,0.1.1,1.3.3"
+FOUR_ALIKE = "0.0.0*4"
+AS_IF_EACH_HAD_A_CORE = ["-x", "COMBRAY_CORES=8"]
 OPERATIONS = ["barrier", "bcast", "gather", "scatter", "allgather", "allgatherv", "alltoall", "reduce",
               "allreduce", "reduce_scatter"]
 
 
-def play(runner, parts, *arguments, options=(), variables=()):
-    """Eight processes that pretend to be in these parts."""
+def play(runner, parts, *arguments, options=(), variables=(), program="levels"):
+    """Processes that pretend to be in these parts, eight or as many as there are in the only one."""
     launching.needs_combray(runner)
-    options = [*options, "-x", f"COMBRAY_PARTS={parts}"]
-    command = ["env", *variables, *runner.mpiexec, *options, "-n", "8", str(runner.build / "levels"), *arguments]
+    executable = runner.build / program
+    problem = runner.compile(HERE.parent / "c" / f"{program}.c", executable)
+    assert not problem, problem
+    count = "8" if "," in parts else parts.partition("*")[2]
+    options = [*options, "-x", f"COMBRAY_PARTS={parts}", "-n", count]
+    command = ["env", *variables, *runner.mpiexec, *options, str(executable), *arguments]
     code, output, _ = launching.run(command, timeout=60.0)
     assert code == 0, f"{' '.join(command)}: exit code {code}\n{output}"
 
@@ -62,9 +68,14 @@ def boards_go_by_parts(runner):
         name = re.sub(r"[^A-Za-z0-9._-]", "_", host)
         (kept / f"rails-{name}.json").write_text(json.dumps(samples))
         for parts in (EIGHT, SCATTERED):
-            # As if each had a core.
-            play(runner, parts, options=["-x", "COMBRAY_CORES=8"],
+            play(runner, parts, options=AS_IF_EACH_HAD_A_CORE,
                  variables=[f"XDG_CACHE_HOME={folder}"])
 
 
-SCENARIOS = [data_goes_down_levels, all_operations_go_over_levels, boards_go_by_parts]
+def portions_are_carried_out_for_all(runner):
+    """Where processes outnumber cores there are none."""
+    play(runner, FOUR_ALIKE, options=AS_IF_EACH_HAD_A_CORE, program="collectives_portions")
+
+
+SCENARIOS = [data_goes_down_levels, all_operations_go_over_levels, boards_go_by_parts,
+             portions_are_carried_out_for_all]
