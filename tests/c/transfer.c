@@ -1,5 +1,6 @@
-// Large and small messages between two processes for so many seconds (its argument), both ways at
-// once, each checked: for scenarios that cut or slow a network interface meanwhile (tests/cluster).
+// Large and small messages between two processes for so many seconds (its first argument), both ways at
+// once, each checked, and once more after so many seconds without any (its second): for scenarios that
+// cut or slow a network interface meanwhile (tests/cluster).
 #include "check.h"
 
 enum { BYTES = 8 << 20, SMALL_COUNT = 8, TAG_LARGE = 1, TAG_SMALL = 2 };
@@ -34,19 +35,21 @@ static void exchange(uint64_t *out, uint64_t *in, int peer, int round) {
 
 int main(int argc, char **argv) {
     check_begin();
-    REQUIRE(check_size == 2 && argc == 2, "two processes, and the number of seconds");
-    const double seconds = atof(argv[1]);
+    REQUIRE(check_size == 2 && argc == 3, "two processes, and two numbers of seconds");
+    const double seconds = atof(argv[1]), pause = atof(argv[2]);
     const int peer = 1 - check_rank;
     uint64_t *out = malloc(BYTES), *in = malloc(BYTES);
     REQUIRE(out && in, "no memory");
     int round = 0, last = 0;
     const double start = MPI_Wtime();
-    for (; !last; round++) {
+    for (int is_over = 0; !last; round++) {
+        last = is_over;
+        if (last) usleep((useconds_t)(pause * 1e6));
         fill(out, check_rank, round);
         exchange(out, in, peer, round);
         expect(in, peer, round);
-        last = MPI_Wtime() - start > seconds;
-        OK(MPI_Bcast(&last, 1, MPI_INT, 0, MPI_COMM_WORLD));
+        is_over = MPI_Wtime() - start > seconds;
+        OK(MPI_Bcast(&is_over, 1, MPI_INT, 0, MPI_COMM_WORLD));
     }
     if (check_rank == 0)
         printf("%d rounds of %d bytes both ways in %.1f s\n", round, BYTES, MPI_Wtime() - start);

@@ -35,9 +35,9 @@ def shape(rates):
             box("rate", host, interface, rate)
 
 
-def disturbed(runner, disturb, seconds=TRANSFER_SECONDS):
+def disturbed(runner, disturb, seconds=TRANSFER_SECONDS, pause=0):
     """Run a transfer, disturb it under way; gives its exit code and output."""
-    command = [*runner.mpiexec, "-n", "2", str(runner.build / "transfer"), str(seconds)]
+    command = [*runner.mpiexec, "-n", "2", str(runner.build / "transfer"), str(seconds), str(pause)]
     shape(RATES)
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -73,6 +73,14 @@ def is_warned_of(output, interface):
 def lost_rail_in_the_middle(runner):
     for interface in RATES:
         code, output = disturbed(runner, lambda: box("cut", "box2", interface))
+        went_on(code, output)
+        is_warned_of(output, interface)
+
+
+def lost_rail_in_a_pause(runner):
+    """What is posted later finds nothing underway, and cannot even be sent."""
+    for interface in RATES:
+        code, output = disturbed(runner, lambda: box("cut", "box2", interface), seconds=0, pause=2)
         went_on(code, output)
         is_warned_of(output, interface)
 
@@ -121,5 +129,5 @@ def killed_process(runner):
     assert not living(), f"processes are left: {living()}\n{output}"
 
 
-SCENARIOS = [lost_rail_in_the_middle, rail_that_comes_back, slower_rail_in_the_middle,
+SCENARIOS = [lost_rail_in_the_middle, lost_rail_in_a_pause, rail_that_comes_back, slower_rail_in_the_middle,
              killed_process]

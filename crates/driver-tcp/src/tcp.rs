@@ -97,7 +97,7 @@ const LOOK_PERIOD: Duration = Duration::from_millis(250);
 /// A rail is lost when its peer's machine has acknowledged nothing for so long, although asked
 /// again and again, and there is another rail.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
-const RETRANSMISSIONS_MAX: u8 = 3;
+const UNANSWERED_MAX: u8 = 3;
 
 /// The connection from which something came last is read in each poll, the others are looked at once
 /// in so many, ...
@@ -706,13 +706,10 @@ impl Driver for Tcp {
     }
 }
 
-/// Whether a peer's machine has left data unanswered for long.
+/// Whether a peer's machine has left data, or probes for room to send it, unanswered for long.
 fn is_silent(stream: &TcpStream) -> bool {
-    sys::socket::health(stream.as_fd()).is_ok_and(|health| {
-        health.unacknowledged > 0
-            && health.retransmissions >= RETRANSMISSIONS_MAX
-            && health.silence >= SILENCE_MAX
-    })
+    sys::socket::health(stream.as_fd())
+        .is_ok_and(|health| health.unanswered >= UNANSWERED_MAX && health.silence >= SILENCE_MAX)
 }
 
 fn profile(interface: &Interface) -> RailProfile {

@@ -40,12 +40,11 @@ pub fn unacknowledged(connection: BorrowedFd<'_>) -> io::Result<u64> {
 /// How a connection fares that carries data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// How often the oldest unacknowledged segment was sent again without an answer.
-    pub retransmissions: u8,
+    /// How often the peer's machine was asked for an answer in vain: by sending the oldest segment again
+    /// that it has not acknowledged, or, where nothing is underway as nothing could be sent, by probing.
+    pub unanswered: u8,
     /// How long ago the peer's machine last acknowledged anything.
     pub silence: Duration,
-    /// Segments that were sent and not acknowledged.
-    pub unacknowledged: u32,
 }
 
 /// How a TCP connection fares.
@@ -68,9 +67,8 @@ pub fn health(connection: BorrowedFd<'_>) -> io::Result<Health> {
     };
     check(libc::c_long::from(result))?;
     Ok(Health {
-        retransmissions: info.tcpi_retransmits,
+        unanswered: info.tcpi_retransmits.max(info.tcpi_probes),
         silence: Duration::from_millis(u64::from(info.tcpi_last_ack_recv)),
-        unacknowledged: info.tcpi_unacked,
     })
 }
 
@@ -103,7 +101,7 @@ mod tests {
         other.read_exact(&mut [0; 1000]).unwrap();
         while unacknowledged(one.as_fd()).unwrap() > 0 {}
         let health = health(one.as_fd()).unwrap();
-        assert_eq!(health.retransmissions, 0);
+        assert_eq!(health.unanswered, 0);
         assert!(health.silence < Duration::from_secs(60), "{health:?}");
         let file = std::fs::File::open("/dev/null").unwrap();
         assert!(super::health(file.as_fd()).is_err());
