@@ -39,8 +39,6 @@ pub(crate) struct Connection {
     written: u64,
     /// Since when the rail has always had something to do, and how much had been carried by then.
     busy_since: Option<(Instant, u64)>,
-    /// How many bytes of parts are read or written at once.
-    at_once: usize,
     /// Whether bytes of parts or large packets may not have reached the peer's machine.
     large_underway: Cell<bool>,
 }
@@ -91,8 +89,7 @@ const READ_BYTES_AMID_PARTS: usize = 4 << 10;
 pub(crate) const INBOX_BYTES: usize = READ_BYTES + PACKET_BYTES_MAX + PART_HEAD_BYTES;
 /// Bytes of a part written at once. Within one call the system does not look at what comes in on the
 /// connection, such as that the peer has read something, and fills all the room that there is, which
-/// is more than the caches hold. So many are read of parts, too, before others have their turn. Where
-/// several rails share the work, [`Tcp`](crate::Tcp) limits what a socket holds instead.
+/// is more than the caches hold. So many are read of parts, too, before others have their turn.
 const PART_BYTES_AT_ONCE: usize = 512 << 10;
 /// Reads per call at most, so that others get their turn.
 const READS_MAX: usize = 8;
@@ -104,8 +101,7 @@ const LARGE_PACKET_BYTES: usize = 4 << 10;
 const MEASURED_BYTES_MIN: u64 = 64 << 10;
 
 impl Connection {
-    /// A connection that stands; `alone`: there is no other one to this peer.
-    pub(crate) fn new(stream: TcpStream, gate: GateId, rail: usize, alone: bool) -> Self {
+    pub(crate) fn new(stream: TcpStream, gate: GateId, rail: usize) -> Self {
         Self {
             stream,
             gate,
@@ -121,7 +117,6 @@ impl Connection {
             amid_parts: false,
             written: 0,
             busy_since: None,
-            at_once: if alone { PART_BYTES_AT_ONCE } else { usize::MAX },
             large_underway: Cell::new(false),
         }
     }
@@ -203,7 +198,7 @@ impl Connection {
     /// Writes what is left, as far as there is room.
     pub(crate) fn flush(&mut self, written: &mut Written) -> io::Result<()> {
         while let Some(first) = self.outgoing.front_mut() {
-            let count = first.write(&self.stream, self.at_once)?;
+            let count = first.write(&self.stream)?;
             if count == 0 {
                 return Ok(());
             }
@@ -248,7 +243,7 @@ impl Connection {
                     count => bytes += count,
                 }
                 heard = Heard::Something;
-                if bytes >= self.at_once {
+                if bytes >= PART_BYTES_AT_ONCE {
                     break;
                 }
                 continue;
@@ -353,7 +348,7 @@ impl Connection {
     /// Reads the next bytes of the arriving part straight to where they belong; 0: none are here.
     fn read_part(&mut self, inbox: &mut [u8], sink: &mut dyn Sink) -> io::Result<usize> {
         let Some(Arriving { place, length, done, .. }) = &self.arriving else { return Ok(0) };
-        let left = (length - done).min(self.at_once);
+        let left = (length - done).min(PART_BYTES_AT_ONCE);
         let count = match place {
             Place::At { buffer, offset, .. } if buffer.is_worth_lending() => {
                 let read = |slices: &mut [io::IoSliceMut<'_>]| {
@@ -381,24 +376,24 @@ impl Outgoing {
     }
 
     /// Writes as much as there is room for; 0: there is none.
-    fn write(&mut self, stream: &TcpStream, at_once: usize) -> io::Result<usize> {
+    fn write(&mut self, stream: &TcpStream) -> io::Result<usize> {
         match self {
             Outgoing::Bytes { data, at } => {
                 let count = write_some(stream, &data[*at..])?;
                 *at += count;
                 Ok(count)
             }
-            Outgoing::Part(outgoing) => outgoing.write(stream, at_once),
+            Outgoing::Part(outgoing) => outgoing.write(stream),
         }
     }
 }
 
 impl OutgoingPart {
-    fn write(&mut self, stream: &TcpStream, at_once: usize) -> io::Result<usize> {
+    fn write(&mut self, stream: &TcpStream) -> io::Result<usize> {
         let head = &self.head[self.done.min(PART_HEAD_BYTES)..];
         let done = self.done.saturating_sub(PART_HEAD_BYTES);
         let (offset, left) = (self.part.offset + done, self.part.length - done);
-        let left = left.min(at_once);
+        let left = left.min(PART_BYTES_AT_ONCE);
         let count = if self.part.buffer.is_worth_lending() {
             let write = |slices: &[io::IoSlice<'_>]| {
                 outcome(sys::socket::send(stream.as_fd(), slices), false)

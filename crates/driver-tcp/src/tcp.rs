@@ -578,7 +578,7 @@ impl Tcp {
             // Without it, a rail only takes more than is its share.
             let _ = socket2::SockRef::from(&attempt.stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
         }
-        let connection = Connection::new(attempt.stream, gate, rail, !several);
+        let connection = Connection::new(attempt.stream, gate, rail);
         let _ = self.poller.watch(&connection.stream, slot as u64, false);
         self.sockets[slot] = Some(Watched::Connection(Box::new(connection)));
         self.connections += 1;
