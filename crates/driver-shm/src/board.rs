@@ -367,7 +367,7 @@ impl Board {
 
     /// How many bytes a member says that it has written, once it has raised a stage of an operation;
     /// no more than a slot holds.
-    #[inline]
+    #[inline(always)]
     pub fn raised(&self, turn: Turn, member: u32, stage: u16) -> Option<usize> {
         let [flag, second] = self.words(turn, member as usize);
         if flag.load(Ordering::Acquire) < flag_of(turn, stage) {

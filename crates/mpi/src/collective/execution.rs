@@ -344,7 +344,7 @@ impl<P: Copy> Execution<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_local_steps<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) {
         for step in round.local {
             let result = match step {
@@ -483,7 +483,7 @@ impl<P: Copy> Execution<P> {
 }
 
 /// Copies a range, which fits there, to a place in the own slot.
-#[inline]
+#[inline(always)]
 fn write_into_slot(board: &Board, turn: Turn, at: usize, from: Range<'_>) {
     let Range { buffer, offset, length } = from;
     if length < LONG_BYTES_MIN || !buffer.is_contiguous() {

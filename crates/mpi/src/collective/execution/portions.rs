@@ -9,31 +9,34 @@ use super::{Execution, board_of};
 
 impl<P: Copy> Execution<P> {
     /// Takes the local steps of a round that may be those of a portion; false if they are left to others
-    /// for now.
+    /// for now. Not part of its caller, which is on the way of all operations.
+    #[inline(never)]
     pub(super) fn carry_out_portion<C: Channel<Pending = P>>(
         &mut self,
         channel: &C,
         round: Round<'_>,
     ) -> bool {
-        let (Some(turn), Some(Transfer::Claim { portion })) = (self.turn, round.transfers.first())
-        else {
-            self.take_local_steps(channel, round);
-            return true;
+        let claimed = match (self.turn, round.transfers.first()) {
+            (Some(_), Some(Transfer::Claim { .. })) if self.differs => return true,
+            (Some(_), Some(Transfer::Claim { .. })) if channel.leaves_portions() => return false,
+            (Some(turn), Some(Transfer::Claim { portion })) => {
+                if !board_of(channel).claim(turn, *portion) {
+                    return true;
+                }
+                Some(turn)
+            }
+            _ => None,
         };
-        if self.differs {
-            return true;
-        }
-        if channel.leaves_portions() {
-            return false;
-        }
-        if board_of(channel).claim(turn, *portion) {
-            self.take_local_steps(channel, round);
+        self.take_local_steps(channel, round);
+        if let Some(turn) = claimed {
             board_of(channel).end_portion(turn);
         }
         true
     }
 
     /// Before portions are carried out: divides the work, or sees that all mean the same.
+    #[cold]
+    #[inline(never)]
     pub(super) fn prepare_portions<C: Channel<Pending = P>>(&mut self, channel: &C, step: Local) {
         let (board, turn) = (board_of(channel), self.turn.expect("portions are of the board"));
         if step == Local::Divide {
