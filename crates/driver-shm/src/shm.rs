@@ -510,7 +510,10 @@ mod tests {
             let (there, into) = (conformance::memory(length, 0), conformance::memory(length, 0));
             there.write(0, &vec![round as u8; length]);
             let region = two.send_ahead(GateId(0), &there, round, None, true).unwrap();
-            let (gate, token, copying) = (GateId(1), round, Copying::Piped);
+            let (gate, token) = (GateId(1), round);
+            // However it shall be copied.
+            let copying =
+                [Copying::Piped, Copying::Jointly, Copying::Once][round as usize / 12 % 3];
             let fetch = Fetch { gate, region, length, into: into.clone(), copying, token };
             one.fetch(fetch);
             let (mut sent, mut fetched) = (Record::default(), Record::default());

@@ -371,7 +371,7 @@ impl Supply {
 }
 
 /// The slot and the generation that a token names.
-fn place_of(region: RegionToken) -> (usize, u32) {
+pub(crate) fn place_of(region: RegionToken) -> (usize, u32) {
     (region.place as u32 as usize, (region.place >> 32) as u32)
 }
 

@@ -11,7 +11,7 @@ use super::Shm;
 use crate::incoming::{Incoming, Offered, Piped, Progress};
 use crate::joint::Joint;
 use crate::segment::offer_place;
-use crate::supply::AHEAD_BYTES_MAX;
+use crate::supply::{AHEAD_BYTES_MAX, place_of};
 
 impl Shm {
     /// Begins the oldest fetch.
@@ -37,6 +37,8 @@ impl Shm {
     fn begin_fetch(&mut self, fetch: Fetch) -> Result<bool, RegionError> {
         let Fetch { gate, region, length, ref into, copying, .. } = fetch;
         let begun = match copying {
+            // Its sender may be done with it before it has arrived: only who claims it may read it.
+            _ if self.is_sent_ahead(gate, region) => Err(RegionError::NotReadable),
             Copying::Jointly if self.reaches(gate) => self.begin_joint(&fetch).map(|()| false),
             Copying::Once if self.reaches(gate) => {
                 self.read_region(gate, region, 0, length, into, 0).map(|()| true)
@@ -85,6 +87,14 @@ impl Shm {
         let offered = label.filter(|label| self.is_offered(gate, *label, data));
         self.own.supply.begin(gate.0, region, data, token, offered, later);
         Some(region)
+    }
+
+    /// Whether the data of a peer's region is sent ahead.
+    fn is_sent_ahead(&self, gate: GateId, region: RegionToken) -> bool {
+        let peer = self.peers.get(gate.0 as usize).and_then(Option::as_deref);
+        let (slot, generation) = place_of(region);
+        let entry = peer.and_then(|peer| peer.bell.segment.find_region(slot));
+        entry.is_some_and(|entry| entry.exchange.is_ahead(generation))
     }
 
     /// Ends the regions of data that was sent ahead and has arrived.
