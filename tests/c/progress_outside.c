@@ -1,8 +1,8 @@
 // What others wait for goes on while a process is outside of the library: it computes until a file
 // is there that the others make when they have got what they wait for. Without progress outside of
-// calls each of these would wait for ever.
+// calls each of these would wait for ever. Messages that are not long need none ("alone").
 // run: 2 3
-// each: single multiple
+// each: single multiple alone
 // timeout: 60
 #include "windows.h"
 #include <fcntl.h>
@@ -75,6 +75,27 @@ static void sends(int bytes) {
     free(buffer);
 }
 
+// The same for messages that are not long, with gaps or without, where nothing helps.
+static void sends_alone(int count, int stride) {
+    int *buffer = calloc((size_t)count * (size_t)stride, sizeof *buffer);
+    MPI_Datatype spaced;
+    OK(MPI_Type_vector(count, 1, stride, MPI_INT, &spaced));
+    OK(MPI_Type_commit(&spaced));
+    if (check_rank == 1) {
+        MPI_Request request;
+        for (int i = 0; i < count; i++) buffer[i * stride] = 3 * i;
+        OK(MPI_Isend(buffer, 1, spaced, 0, 0, MPI_COMM_WORLD, &request));
+        compute_until_told();
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    } else if (check_rank == 0) {
+        OK(MPI_Recv(buffer, count, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        for (int i = 0; i < count; i++) CHECK_EQ(buffer[i], 3 * i);
+        tell();
+    }
+    OK(MPI_Type_free(&spaced));
+    free(buffer);
+}
+
 // Rank 1 has begun a collective operation, and the others wait for its end.
 static void reduces(int count) {
     double *mine = malloc((size_t)count * sizeof *mine), *sum = malloc((size_t)count * sizeof *sum);
@@ -123,10 +144,19 @@ static void is_used(int flavor) {
 
 int main(int argc, char **argv) {
     int provided, wanted = argc > 1 && !strcmp(argv[1], "multiple") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-    setenv("COMBRAY_HELPER", "auto", 1);
+    const int is_alone = argc > 1 && !strcmp(argv[1], "alone");
+    setenv("COMBRAY_HELPER", is_alone ? "never" : "auto", 1);
     MPI_Init_thread(&argc, &argv, wanted, &provided);
     check_world();
     int number = 0;
+    for (int count = 2; is_alone && count <= 8192; count *= 8) {
+        for (int stride = 1; stride <= 3; stride++) {
+            choose_path(number++);
+            sends_alone(count - 1, stride);
+            finish();
+        }
+    }
+    if (is_alone) return check_end();
     static const int bytes[] = {8, 4000, 70000, 3000000};
     for (int round = 0; round < 3; round++) {
         for (int k = 0; k < 4; k++) {

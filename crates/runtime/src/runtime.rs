@@ -196,12 +196,15 @@ impl Runtime {
     #[inline(never)]
     fn submit(&mut self, send: SendCommand, when: When) -> RequestId {
         let gate = send.gate;
+        // Only what its receiver can read may wait until the program looks.
+        let is_readable = send.buffer.is_contiguous() && self.rails.shm.reaches(gate);
+        let when = if is_readable { when } else { When::Now };
         let request = self.hold_till(send, when);
         let flushed = self.flush_gate(gate);
         self.watch_offer(gate, request);
         // The announcement is on its way, and the data follows if nobody has to ask for it: now, or when
         // the program waits. Whoever receives it, and cannot wait for that, reads it.
-        if when == When::Now || !self.rails.shm.reaches(gate) {
+        if when == When::Now {
             self.rails.shm.serve(&mut self.heard.receiver(&mut self.engine, &self.fatal, SHM));
         }
         if !flushed && self.engine.waiting(gate) >= GATHERED_MAX {

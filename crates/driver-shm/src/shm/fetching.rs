@@ -79,7 +79,6 @@ impl Shm {
         if !self.own.supply.has_room_ahead() {
             return None;
         }
-        let later = later && data.is_contiguous();
         let region = match later {
             true => self.own.declared.declare(data, Access::Read, true)?,
             false => self.own.declared.declare_ahead(data)?,
