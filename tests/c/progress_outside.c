@@ -1,6 +1,7 @@
 // What others wait for goes on while a process is outside of the library: it computes until a file
 // is there that the others make when they have got what they wait for. Without progress outside of
-// calls each of these would wait for ever. Messages that are not long need none ("alone").
+// calls each of these would wait for ever. Inside a machine, messages that are not long need none
+// ("alone").
 // run: 2 3
 // each: single multiple alone
 // timeout: 60
@@ -149,7 +150,9 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, wanted, &provided);
     check_world();
     int number = 0;
-    for (int count = 2; is_alone && count <= 8192; count *= 8) {
+    // Emulated hosts have this name; between them, what is begun may wait for more to go with it.
+    const int is_one_machine = getenv("COMBRAY_NODE") == NULL;
+    for (int count = 2; is_alone && is_one_machine && count <= 8192; count *= 8) {
         for (int stride = 1; stride <= 3; stride++) {
             choose_path(number++);
             sends_alone(count - 1, stride);
