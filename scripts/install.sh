@@ -1,27 +1,29 @@
 #!/usr/bin/env bash
-# Builds the release library and the command, and installs them: scripts/install.sh PREFIX
+# Builds the library and the command, and installs them: scripts/install.sh PREFIX [PROFILE]
+# PROFILE is one of cargo's: release if it is not given; quick, for trying a change.
 # Nothing in the prefix names its own place, so it can be moved afterwards.
 set -euo pipefail
-if [ $# -ne 1 ]; then
-    echo "usage: scripts/install.sh PREFIX" >&2
+if [ $# -lt 1 ] || [ $# -gt 2 ]; then
+    echo "usage: scripts/install.sh PREFIX [PROFILE]" >&2
     exit 2
 fi
 cd "$(dirname "$0")/.."
 mkdir -p "$1"
 prefix=$(cd "$1" && pwd)
+profile=${2:-release}
 target=${CARGO_TARGET_DIR:-target}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
-cargo build --release --package mpi-abi --package cli
+cargo build --profile "$profile" --package mpi-abi --package cli
 
 mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/doc/combray}
 # A new file in place of the old: a program that runs keeps the library that it has mapped.
 install_new() { install -m "$1" "$2" "$3.new" && mv -f "$3.new" "$3"; }
-install_new 755 "$target/release/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
+install_new 755 "$target/$profile/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
-install_new 755 "$target/release/combray" "$prefix/bin/combray"
+install_new 755 "$target/$profile/combray" "$prefix/bin/combray"
 for name in mpicc mpicxx mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"
 done
