@@ -24,6 +24,7 @@ const TIERS: &[(&str, u32)] = &[
     ("driver-ofi", 3),
     ("driver-ether", 3),
     ("launch", 3),
+    ("launcher", 4),
     ("runtime", 4),
     ("mpi", 4),
     ("mpi-abi", 5),

@@ -87,7 +87,7 @@ fn main() -> ExitCode {
                 info::run(info::Topic::Collectives(&communicator))
             }
             Action::Info { .. } => info::run(info::Topic::Summary),
-            Action::Agent => launch::serve_as_agent().map_err(|error| error.to_string()),
+            Action::Agent => launcher::serve_as_agent().map_err(|error| error.to_string()),
             Action::Sample(options) => sample::run(&options),
             Action::Place(options) => place::run(&options),
             Action::Topo(options) => topo::run(&options),

@@ -10,8 +10,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
-use launch::binding::{HostOrder, Mapping, Policy};
-use launch::{Application, Host, Plan};
+use launcher::binding::{HostOrder, Mapping, Policy};
+use launcher::{Application, Host, Plan};
 use options::{Meaning, OPTIONS, Takes};
 use runtime::configuration::{VARIABLES, distance};
 use sys::cores;
@@ -37,7 +37,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             }
             match dry_run {
                 Some(machine) => dry_run::run(&plan, machine.as_deref()),
-                None => launch::run(&plan).map_err(|error| error.to_string()),
+                None => launcher::run(&plan).map_err(|error| error.to_string()),
             }
         }
     }
@@ -121,10 +121,10 @@ fn usual_processes(application: &Application) -> Result<u32, String> {
     let count = match (&application.hosts[..], application.per_host) {
         ([], None) => cores::usable() as u32,
         ([], Some(each)) => each,
-        ([host], None) if host.slots.is_none() && launch::is_this_machine(&host.name) => {
+        ([host], None) if host.slots.is_none() && launcher::is_this_machine(&host.name) => {
             cores::usable() as u32
         }
-        (hosts, each) => launch::slots(hosts, each),
+        (hosts, each) => launcher::slots(hosts, each),
     };
     if (1..=PROCESSES_MAX).contains(&count) {
         return Ok(count);

@@ -1,22 +1,335 @@
-//! Starting processes, and their way into the job: PMI-1, key-value exchange.
+//! How a process joins its job, whatever launched it: PMI-1, PMI-2, PMIx; key-value exchange.
 //!
-//! [`join`] is the side of a process, whatever launcher started it. [`run`] is our own launcher, and
-//! [`serve_as_agent`] its helper on another machine. Between process and launcher stands PMI-1,
-//! between launcher and agent a protocol of our own; both are state machines without I/O.
+//! Every process links this; what starts processes is the crate `launcher`.
+//!
+//! What a job needs of its launcher is little: rank and size, values that one process publishes and
+//! others read, a barrier, a way to end all. A [`Manager`] is a launcher that gives it, over PMI-1,
+//! PMI-2 or PMIx; the rest of the library does not know which.
 
 #![forbid(unsafe_code)]
 
-pub mod binding;
-mod client;
-mod launcher;
-mod lines;
-mod placement;
-mod protocol;
-pub mod rankfile;
-mod server;
+mod alone;
+mod environment;
+pub mod mapping;
+mod pmi1;
+mod pmi2;
+mod pmix;
+mod wire;
 
-pub use client::{Job, JoinError, join};
-pub use launcher::{
-    Application, LaunchError, Plan, Preview, is_this_machine, preview, run, serve_as_agent,
-};
-pub use placement::{Host, slots};
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::net::TcpStream;
+use std::ops::Range;
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+
+use alone::Alone;
+use environment::{Found, Server};
+use pmi1::Pmi1;
+use pmi2::Pmi2;
+use wire::{Version, Wire};
+
+use self::pmix::Pmix;
+
+/// This process's connection to its job.
+pub struct Job {
+    place: Place,
+    manager: Box<dyn Manager>,
+    /// What is asked for before leave is taken: keys, and the ranks that publish them.
+    to_keep: Vec<(String, Range<u32>)>,
+    /// The answers, when leave was taken: many launchers answer no more then.
+    kept: Option<HashMap<(u32, String), String>>,
+}
+
+/// In jobs larger than this not so much is asked for at the end.
+const KEPT_RANKS_MAX: u32 = 64;
+
+/// What a manager tells of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    rank: u32,
+    size: u32,
+    application_number: Option<u32>,
+    universe_size: Option<u32>,
+}
+
+/// What a launcher does for the processes of its job.
+trait Manager: Send {
+    /// Publishes a value of this process.
+    fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError>;
+
+    /// The value that the process `rank` published, if it did.
+    fn get(&mut self, rank: u32, key: &str) -> Result<Option<String>, JoinError>;
+
+    /// Waits for all; then they see what the others have published.
+    fn barrier(&mut self) -> Result<(), JoinError>;
+
+    /// Takes leave.
+    fn finalize(&mut self) -> Result<(), JoinError>;
+
+    /// Asks for the end of the whole job. There is nobody to tell if that fails.
+    fn abort(&mut self, code: i32);
+
+    /// Asks for the end of some processes; tells whether the manager can do that.
+    fn abort_some(&mut self, _ranks: &[u32], _code: i32) -> bool {
+        false
+    }
+
+    /// Whether some processes were ended while the others go on.
+    fn lacks_processes(&mut self) -> bool {
+        false
+    }
+
+    /// Whether this process of the job was ended while others go on.
+    fn has_ended(&mut self, _rank: u32) -> bool {
+        false
+    }
+
+    /// The number of the machine of each rank, if the manager knows.
+    fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError>;
+}
+
+/// The word by which a process that aborts names those to be ended. Launchers that do not know it
+/// end the whole job.
+pub const ABORTED_RANKS: &str = "combray_ranks";
+
+/// The key that exists when some processes of the job were ended and the others go on; so does one
+/// with `-` and the rank behind it for each of them.
+pub const ENDED_KEY: &str = "combray-ended";
+
+/// Why a process cannot join its job, or why the launcher does not answer as it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinError {
+    message: String,
+}
+
+impl JoinError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+
+    /// The launcher said nothing where it should have.
+    fn gone(cause: &str) -> Self {
+        Self::new(format!("the launcher does not answer any more: {cause}"))
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+/// Joins the job that the environment tells of; without any launcher, makes one of this process.
+///
+/// # Errors
+/// There is a launcher that started several processes, but none that can be talked to: they would
+/// run as so many jobs of one process each. Or its answers make no sense.
+pub fn join() -> Result<Job, JoinError> {
+    match environment::find(|name| std::env::var(name).ok())? {
+        Found::Alone => Ok(Job::new(Alone::PLACE, Alone::default())),
+        Found::Pmi(server, versions) => join_pmi(&server, versions),
+        Found::PmiOrPmix(server, versions) => {
+            // A PMI launcher that is not there any more started the PMIx launcher.
+            join_pmi(&server, versions).or_else(|_| join_pmix())
+        }
+        Found::Pmix => join_pmix(),
+    }
+}
+
+fn join_pmix() -> Result<Job, JoinError> {
+    let (place, manager) = Pmix::join()?;
+    Ok(Job::new(place, manager))
+}
+
+fn join_pmi(server: &Server, versions: [Version; 2]) -> Result<Job, JoinError> {
+    match server {
+        Server::Descriptor { number, rank, size, job } => {
+            join_greeted(Wire::new(connection(*number)?)?, *rank, *size, job, versions)
+        }
+        Server::Port { address, id } => {
+            let mut wire = Wire::new(connection_to(address)?)?;
+            let (rank, size) = wire.introduce(id)?;
+            join_greeted(wire, rank, size, "", versions)
+        }
+    }
+}
+
+/// Joins in the first version of PMI that the launcher speaks.
+fn join_greeted(
+    mut wire: Wire,
+    rank: u32,
+    size: u32,
+    job: &str,
+    versions: [Version; 2],
+) -> Result<Job, JoinError> {
+    for version in versions {
+        if !wire.greet(version)? {
+            continue;
+        }
+        return match version {
+            Version::One => Pmi1::join(wire, rank, size).map(|(place, pmi)| Job::new(place, pmi)),
+            Version::Two => Pmi2::join(wire, rank, job).map(|(place, pmi)| Job::new(place, pmi)),
+        };
+    }
+    Err(JoinError::new("the launcher speaks neither version 1 nor version 2 of PMI"))
+}
+
+/// A connection to the address at which a launcher listens.
+fn connection_to(address: &str) -> Result<File, JoinError> {
+    let stream = TcpStream::connect(address).map_err(|cause| {
+        JoinError::new(format!(
+            "PMI_PORT is {address}, where no launcher answers: {cause}. To run the program alone, \
+             unset PMI_PORT"
+        ))
+    })?;
+    Ok(File::from(OwnedFd::from(stream)))
+}
+
+/// The connection that the launcher left open at this descriptor.
+fn connection(descriptor: i32) -> Result<File, JoinError> {
+    let error = |cause: &str| {
+        JoinError::new(format!(
+            "PMI_FD is {descriptor}, which is no open connection to a launcher: {cause}. Was the \
+             program started by another program or script that closes descriptors? To run it \
+             alone, unset PMI_FD and PMI_SIZE"
+        ))
+    };
+    let stream = sys::descriptor::adopt(descriptor).map_err(|cause| error(&cause.to_string()))?;
+    let kind = stream.metadata().map_err(|cause| error(&cause.to_string()))?.file_type();
+    if kind.is_socket() || kind.is_fifo() {
+        return Ok(stream);
+    }
+    // It belongs to somebody else in this process, who would miss it.
+    let _ = stream.into_raw_fd();
+    Err(error("something else is open there"))
+}
+
+impl Job {
+    fn new(place: Place, manager: impl Manager + 'static) -> Self {
+        Self { place, manager: Box::new(manager), to_keep: Vec::new(), kept: None }
+    }
+
+    /// The rank of this process in the job.
+    pub fn rank(&self) -> u32 {
+        self.place.rank
+    }
+
+    /// How many processes the job has.
+    pub fn size(&self) -> u32 {
+        self.place.size
+    }
+
+    /// Which of several programs of the job this one is.
+    pub fn application_number(&self) -> Option<u32> {
+        self.place.application_number
+    }
+
+    /// How many processes could run.
+    pub fn universe_size(&self) -> Option<u32> {
+        self.place.universe_size
+    }
+
+    /// The number of the machine on which each rank runs, if the launcher tells.
+    ///
+    /// # Errors
+    /// What the launcher tells makes no sense, or it is gone.
+    pub fn process_mapping(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
+        self.manager.machines()
+    }
+
+    /// Publishes a value of this process, which the others see after the next
+    /// [`barrier`](Self::barrier).
+    ///
+    /// # Errors
+    /// Key or value are too long for the launcher or have blanks in them; or the launcher is gone.
+    pub fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError> {
+        self.manager.put(key, value)
+    }
+
+    /// The value that the process `rank` published.
+    ///
+    /// # Errors
+    /// It did not publish it, or the launcher is gone.
+    pub fn get(&mut self, rank: u32, key: &str) -> Result<String, JoinError> {
+        let missing = || JoinError::new(format!("rank {rank} of the job published no {key}"));
+        let Some(kept) = &self.kept else {
+            return self.manager.get(rank, key)?.ok_or_else(missing);
+        };
+        if let Some(value) = kept.get(&(rank, key.to_owned())) {
+            return Ok(value.clone());
+        }
+        // Our own launcher still answers.
+        let asked = self.manager.get(rank, key).map_err(|cause| {
+            JoinError::new(format!(
+                "this process has taken leave of its launcher, which does not tell any more where \
+                 rank {rank} is: keep a session open from before MPI_Finalize, or start the \
+                 program with \"combray run\" ({cause})"
+            ))
+        });
+        asked?.ok_or_else(missing)
+    }
+
+    /// Waits for all processes of the job.
+    ///
+    /// # Errors
+    /// The launcher is gone.
+    pub fn barrier(&mut self) -> Result<(), JoinError> {
+        self.manager.barrier()
+    }
+
+    /// What these processes publish under this key can also be had after
+    /// [`finalize`](Self::finalize), in jobs of at most 64 processes whatever the launcher is. All of
+    /// them must have published it by then.
+    pub fn keep(&mut self, key: &str, ranks: Range<u32>) {
+        self.to_keep.push((key.to_owned(), ranks));
+    }
+
+    /// Takes leave of the launcher.
+    ///
+    /// # Errors
+    /// The launcher is gone.
+    pub fn finalize(&mut self) -> Result<(), JoinError> {
+        let mut kept = HashMap::new();
+        let to_keep = if self.size() > KEPT_RANKS_MAX { &[][..] } else { &self.to_keep };
+        for (key, ranks) in to_keep {
+            for rank in ranks.clone() {
+                if let Some(value) = self.manager.get(rank, key)? {
+                    kept.insert((rank, key.clone()), value);
+                }
+            }
+        }
+        self.kept = Some(kept);
+        self.manager.finalize()
+    }
+
+    /// Asks the launcher to end the whole job. The caller has told the person why, and ends its
+    /// own process.
+    pub fn abort(&mut self, code: i32) {
+        self.manager.abort(code);
+    }
+
+    /// Asks the launcher to end some processes of the job, this one among them, and no others. As
+    /// [`abort`](Self::abort) where the launcher cannot do that.
+    pub fn abort_some(&mut self, ranks: &[u32], code: i32) {
+        if !self.manager.abort_some(ranks, code) {
+            self.abort(code);
+        }
+    }
+
+    /// Whether some processes of the job were ended while the others go on.
+    pub fn lacks_processes(&mut self) -> bool {
+        self.manager.lacks_processes()
+    }
+
+    /// Whether this process of the job was ended while the others go on.
+    pub fn has_ended(&mut self, rank: u32) -> bool {
+        self.manager.has_ended(rank)
+    }
+}
+
+#[cfg(test)]
+mod tests;

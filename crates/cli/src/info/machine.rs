@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use collectives::{Crossing, Layout, Situation, leaders};
-use launch::binding::{self, Policy};
+use launcher::binding::{self, Policy};
 use runtime::parts::by_width;
 use topology::{Parts, Topology};
 

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use clap::ValueEnum;
-use launch::Host;
+use launcher::Host;
 use placement::Branch;
 use topology::{CpuSet, Kind, ObjectId, Scope, Topology};
 

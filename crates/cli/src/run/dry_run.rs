@@ -1,6 +1,6 @@
 //! `combray run --dry-run`: what would run where.
 
-use launch::{Plan, binding};
+use launcher::{Plan, binding};
 use topology::{Kind, Scope, Topology};
 
 /// The described machine, or this one.
@@ -23,12 +23,12 @@ pub fn machine(described: Option<&str>) -> Result<Topology, String> {
 /// exit code.
 pub fn run(plan: &Plan, described: Option<&str>) -> Result<i32, String> {
     let topology = machine(described)?;
-    let processes = launch::preview(plan, &topology).map_err(|error| error.to_string())?;
+    let processes = launcher::preview(plan, &topology).map_err(|error| error.to_string())?;
     for (rank, process) in processes.iter().enumerate() {
         let seat = binding::describe(&topology, topology.root(), &process.seat);
         println!("rank {rank} on {}: {seat}", process.host);
     }
-    let is_elsewhere = processes.iter().any(|process| !launch::is_this_machine(&process.host));
+    let is_elsewhere = processes.iter().any(|process| !launcher::is_this_machine(&process.host));
     if described.is_none() && is_elsewhere {
         println!("(other hosts are taken to be machines like this one)");
     }

@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::fs;
 
-use launch::Host;
-use launch::rankfile::{self, RankPlace};
+use launcher::Host;
+use launcher::rankfile::{self, RankPlace};
 
 /// Reads `name,name:slots,...`.
 ///

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use launch::binding::Seat;
+use launcher::binding::Seat;
 use serde_json::{Value, json};
 use topology::{CpuSet, Kind, ObjectId, Topology};
 

@@ -56,7 +56,7 @@ pub fn processes(topology: &Topology, processes: &[Process]) -> Option<String> {
     for process in processes {
         let machine = process.machine(topology);
         let seat = process.seat(topology, machine);
-        let mut seat = launch::binding::describe(topology, machine, &seat);
+        let mut seat = launcher::binding::describe(topology, machine, &seat);
         if machine != topology.root() {
             seat = format!("{}: {seat}", topology[machine].label());
         }

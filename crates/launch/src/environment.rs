@@ -1,7 +1,7 @@
 //! What the environment tells of the launcher.
 
-use super::JoinError;
-use super::wire::Version;
+use crate::JoinError;
+use crate::wire::Version;
 
 /// How this process was started.
 #[derive(Debug, PartialEq, Eq)]

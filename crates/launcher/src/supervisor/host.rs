@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use sys::process::{End, Interest};
 
-use super::super::LaunchError;
-use super::super::crew::Crew;
-use super::super::outlets::Outlets;
-use super::super::remote::Remote;
+use crate::LaunchError;
+use crate::crew::Crew;
+use crate::outlets::Outlets;
 use crate::protocol::{Order, Report, Start, Target};
+use crate::remote::Remote;
 
 /// A machine.
 pub(super) struct Host {

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use sys::process::End;
 
-use super::super::outlets::Outlets;
 use crate::lines::{Form, Lines};
+use crate::outlets::Outlets;
 use crate::protocol::Target;
 
 /// A rank of the job.

@@ -1,9 +1,9 @@
 //! `PMI_process_mapping`: which machine each rank runs on.
 
-use super::JoinError;
+use crate::JoinError;
 
 /// Under this key launchers that speak PMI publish the mapping.
-pub(super) const KEY: &str = "PMI_process_mapping";
+pub const KEY: &str = "PMI_process_mapping";
 
 /// The machine of each of `size` ranks, from what a launcher published; nothing where it published
 /// nothing.
@@ -16,6 +16,23 @@ pub(crate) fn machines(text: Option<String>, size: u32) -> Result<Option<Vec<u32
             "the launcher tells where {size} processes run, but it makes no sense: {text}"
         ))),
     }
+}
+
+/// The mapping of processes on these machines, as a launcher publishes it: blocks of (first machine, how
+/// many machines, processes on each).
+pub fn text(machines: &[usize]) -> String {
+    let mut blocks: Vec<(usize, usize, usize)> = Vec::new();
+    for run in machines.chunk_by(|before, next| before == next) {
+        match blocks.last_mut() {
+            Some((first, count, each)) if *first + *count == run[0] && *each == run.len() => {
+                *count += 1;
+            }
+            _ => blocks.push((run[0], 1, run.len())),
+        }
+    }
+    let blocks: Vec<_> =
+        blocks.iter().map(|(first, count, each)| format!("({first},{count},{each})")).collect();
+    format!("(vector,{})", blocks.join(","))
 }
 
 /// Reads `(vector,(0,4,2),...)`: blocks of (first machine, how many machines, ranks on each), over
@@ -114,7 +131,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn mappings_are_short() {
+        assert_eq!(text(&[0, 0, 0]), "(vector,(0,1,3))");
+        assert_eq!(text(&[0, 0, 1, 1]), "(vector,(0,2,2))");
+        assert_eq!(text(&[0, 0, 1, 2]), "(vector,(0,1,2),(1,2,1))");
+        assert_eq!(text(&[0, 1, 0]), "(vector,(0,2,1),(0,1,1))");
+    }
+
     proptest! {
+        #[test]
+        fn mappings_are_understood(nodes in proptest::collection::vec(0_usize..4, 1..40)) {
+            let read = machines(Some(text(&nodes)), nodes.len() as u32).unwrap().unwrap();
+            prop_assert!(read.iter().map(|&node| node as usize).eq(nodes));
+        }
+
         #[test]
         fn any_text_is_survived(text in r"[(),vectorx\[\]0-9]{0,40}", size in 1_u32..50) {
             if let Some(nodes) = parse(&text, size) {

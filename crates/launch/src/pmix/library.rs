@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 
-use pmix::{LIBRARY, Library};
+use ::pmix::{LIBRARY, Library};
 
-use crate::client::JoinError;
+use crate::JoinError;
 
 /// The variable that names the library, before all other places.
 const VARIABLE: &str = "COMBRAY_PMIX_LIBRARY";

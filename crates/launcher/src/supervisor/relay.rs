@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-use super::super::is_no_end;
+use crate::is_no_end;
 use crate::protocol::{INPUT_BYTES_MAX, Order};
 
 /// Where it is read from, and how much may be.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{JoinError, Manager, Place};
+use crate::{JoinError, Manager, Place};
 
 /// Stands for the launcher that is not there: the process keeps what it published.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::client::{ABORTED_RANKS, ENDED_KEY};
+use launch::{ABORTED_RANKS, ENDED_KEY, mapping};
 
 /// The key-value space and barriers of one job.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Server {
 
     /// The same with processes on several machines, as this value of `PMI_process_mapping` tells.
     pub fn with_mapping(mut self, mapping: String) -> Self {
-        self.insert("PMI_process_mapping", &mapping);
+        self.insert(mapping::KEY, &mapping);
         self
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 
-use super::JoinError;
+use crate::JoinError;
 
 /// A connection to a launcher.
 pub(super) struct Wire {

@@ -3,8 +3,8 @@
 //! It is the protocol of MPICH's Hydra and of our own launcher. Keys belong to the whole job, so
 //! that each process adds its rank to the names of its own.
 
-use super::wire::{Limits, Wire, Words, number, own_key};
-use super::{ABORTED_RANKS, ENDED_KEY, JoinError, Manager, Place, mapping};
+use crate::wire::{Limits, Wire, Words, number, own_key};
+use crate::{ABORTED_RANKS, ENDED_KEY, JoinError, Manager, Place, mapping};
 
 /// A launcher that speaks PMI-1.
 pub(super) struct Pmi1 {

@@ -4,9 +4,9 @@ mod library;
 
 use std::collections::HashMap;
 
-use pmix::{Client, Whom, keys};
+use ::pmix::{Client, Whom, keys};
 
-use super::{JoinError, Manager, Place};
+use crate::{JoinError, Manager, Place};
 
 /// A launcher that is reached through libpmix.
 pub(super) struct Pmix {
@@ -19,7 +19,7 @@ impl Pmix {
     pub(super) fn join() -> Result<(Place, Self), JoinError> {
         let library = library::load()?;
         let version = library.version();
-        let error = |cause: pmix::Error| {
+        let error = |cause: ::pmix::Error| {
             JoinError::new(format!(
                 "PMIX_NAMESPACE says that a launcher started this process, but it does not answer \
                  over PMIx ({cause}; the library is {}). Is the launcher still there, and is its \
@@ -92,7 +92,7 @@ fn numbered(names: &[String]) -> Vec<u32> {
     names.iter().map(number).collect()
 }
 
-fn gone(cause: pmix::Error) -> JoinError {
+fn gone(cause: ::pmix::Error) -> JoinError {
     JoinError::gone(&cause.to_string())
 }
 

@@ -16,7 +16,6 @@ use sys::process::{self, End, Interest, Signals, signal};
 use super::outlets::Outlets;
 use super::{KILL_TIME_MAX, LaunchError, Plan, end_descendants};
 use crate::lines::Form;
-use crate::placement;
 use crate::protocol::{Order, Report, Target};
 use crate::server::{Action, Server};
 use host::Host;
@@ -128,7 +127,7 @@ impl<'a> Supervisor<'a> {
             plan,
             hosts: prepared.hosts,
             members: (0..).zip(&prepared.places).map(member).collect(),
-            server: server.with_mapping(placement::mapping(&prepared.places)),
+            server: server.with_mapping(launch::mapping::text(&prepared.places)),
             outlets: Outlets::open()?,
             relay: prepared.relay,
             signals,

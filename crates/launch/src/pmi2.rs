@@ -3,8 +3,8 @@
 //! It is the protocol of Slurm's `srun --mpi=pmi2`; Hydra speaks it too. Publishing and waiting are
 //! one step: what was put before a fence is seen after it.
 
-use super::wire::{ANSWER_BYTES_MAX, Limits, Wire, Words, number, own_key};
-use super::{JoinError, Manager, Place, mapping};
+use crate::wire::{ANSWER_BYTES_MAX, Limits, Wire, Words, number, own_key};
+use crate::{JoinError, Manager, Place, mapping};
 
 /// A launcher that speaks PMI-2.
 pub(super) struct Pmi2 {

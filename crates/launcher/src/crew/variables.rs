@@ -25,9 +25,7 @@ const OF_LAUNCHERS: &[&str] = &[
 ];
 
 /// Those of the launcher's variables that its ranks must not see.
-pub(in super::super) fn stale(
-    names: impl Iterator<Item = OsString>,
-) -> impl Iterator<Item = OsString> {
+pub(crate) fn stale(names: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     names.filter(|name| {
         let name = name.as_encoded_bytes();
         OF_LAUNCHERS.iter().any(|known| name.starts_with(known.as_bytes()))

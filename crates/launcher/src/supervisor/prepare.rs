@@ -7,14 +7,14 @@ use std::io::{self, PipeReader};
 use sys::process::DescriptorLimit;
 use topology::CpuSet;
 
-use super::super::crew::{self, Crew, Input};
-use super::super::local::host_name;
-use super::super::remote::Remote;
-use super::super::{Application, LaunchError, Plan};
 use super::host::Host;
 use super::relay::Relay;
+use crate::crew::{self, Crew, Input};
+use crate::local::host_name;
 use crate::placement::Placement;
 use crate::protocol::{Program, Start};
+use crate::remote::Remote;
+use crate::{Application, LaunchError, Plan};
 
 /// A job that can begin.
 pub(super) struct Prepared {

@@ -1,5 +1,9 @@
 //! Starting the processes of a job, and seeing to it that nothing is left of it.
 //!
+//! [`run`] is the launcher that a person starts, and [`serve_as_agent`] its helper on another machine. Between
+//! a process and the launcher stands PMI-1, between launcher and agent a protocol of our own; both are
+//! state machines without I/O. A process joins its job by the crate `launch`.
+//!
 //! Two processes watch over a job. The *supervisor* is the parent of the ranks on this machine and
 //! adopts what they leave behind; it forwards output and signals and serves PMI-1. The *launcher* is
 //! what the person started: it waits for the supervisor. Each notices when the other is killed, and
@@ -8,14 +12,22 @@
 //! On each other machine stands an *agent*, two such processes again, which the supervisor reaches
 //! over ssh. The ranks of one machine are a *crew*, the supervisor's own or an agent's.
 
+#![forbid(unsafe_code)]
+
 mod agent;
+pub mod binding;
 mod crew;
 mod keyboard;
+mod lines;
 mod local;
 mod outlets;
+mod placement;
 mod preview;
 mod program;
+mod protocol;
+pub mod rankfile;
 mod remote;
+mod server;
 mod supervisor;
 
 use std::collections::HashMap;
@@ -26,12 +38,14 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::placement::{self, Host, Placement, Wish};
-use crate::rankfile::{self, RankPlace};
+use sys::process::{self, End, Interest, Signals, signal};
+
 use keyboard::Keyboard;
 pub use local::is_this_machine;
+pub use placement::{Host, slots};
+use placement::{Placement, Wish};
 pub use preview::{Preview, preview};
-use sys::process::{self, End, Interest, Signals, signal};
+use rankfile::RankPlace;
 
 /// A job to run.
 #[derive(Clone, Debug, Default)]

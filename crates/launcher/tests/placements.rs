@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use launch::binding::{self, Policy};
+use launcher::binding::{self, Policy};
 use topology::{Kind, Topology};
 
 #[path = "../../../tests/machines/reviewed.rs"]

@@ -186,23 +186,6 @@ fn too_few(wish: &Wish<'_>, hosts: &[Host], free: u32) -> String {
     )
 }
 
-/// The value of `PMI_process_mapping` for processes on these nodes: blocks of (first node, how many
-/// nodes, processes on each).
-pub(crate) fn mapping(nodes: &[usize]) -> String {
-    let mut blocks: Vec<(usize, usize, usize)> = Vec::new();
-    for run in nodes.chunk_by(|before, next| before == next) {
-        match blocks.last_mut() {
-            Some((first, count, each)) if *first + *count == run[0] && *each == run.len() => {
-                *count += 1;
-            }
-            _ => blocks.push((run[0], 1, run.len())),
-        }
-    }
-    let blocks: Vec<_> =
-        blocks.iter().map(|(first, count, each)| format!("({first},{count},{each})")).collect();
-    format!("(vector,{})", blocks.join(","))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,23 +283,7 @@ mod tests {
         assert_eq!(names(&place(&local, |_| false).unwrap()), "--c");
     }
 
-    #[test]
-    fn mappings_are_short() {
-        assert_eq!(mapping(&[0, 0, 0]), "(vector,(0,1,3))");
-        assert_eq!(mapping(&[0, 0, 1, 1]), "(vector,(0,2,2))");
-        assert_eq!(mapping(&[0, 0, 1, 2]), "(vector,(0,1,2),(1,2,1))");
-        assert_eq!(mapping(&[0, 1, 0]), "(vector,(0,2,1),(0,1,1))");
-    }
-
     proptest! {
-        #[test]
-        fn mappings_are_understood(nodes in proptest::collection::vec(0_usize..4, 1..40)) {
-            let text = Some(mapping(&nodes));
-            let read = crate::client::mapping::machines(text, nodes.len() as u32);
-            let read = read.unwrap().unwrap();
-            prop_assert!(read.iter().map(|&node| node as usize).eq(nodes));
-        }
-
         #[test]
         fn slots_hold(
             counts in proptest::collection::vec(0_u32..5, 1..6),

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use sys::process::{self, DescriptorLimit, Interest};
 
-use super::super::is_no_end;
 use super::seating::Seating;
 use super::variables::{self, Place};
+use crate::is_no_end;
 use crate::protocol::{Program, Report, Target};
 
 /// A started process.
