@@ -3,16 +3,50 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::FromRawFd;
+use std::sync::{Mutex, PoisonError};
+
+/// Between the look at a descriptor's flag and its change.
+static ADOPTING: Mutex<()> = Mutex::new(());
 
 /// Takes over a descriptor that the process inherited, and keeps it from its own children.
 ///
 /// # Errors
-/// The descriptor is not open.
+/// The descriptor is not open; or it was not inherited, or taken over before: what is closed on exec
+/// was opened by this process.
 pub fn adopt(descriptor: i32) -> io::Result<File> {
-    // SAFETY: F_SETFD takes a number and an integer; a number that is no descriptor is an error.
-    let set = unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
-    crate::check(libc::c_long::from(set))?;
-    // SAFETY: the descriptor is open, was inherited for this purpose, and belongs to nobody else
-    // in this process.
+    let _adopting = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: F_GETFD takes only a number; one that is no descriptor is an error.
+    let flags = crate::check(unsafe { libc::fcntl(descriptor, libc::F_GETFD) }.into())?;
+    if flags & libc::c_long::from(libc::FD_CLOEXEC) != 0 {
+        return Err(io::Error::other(format!("descriptor {descriptor} was not inherited")));
+    }
+    // SAFETY: F_SETFD takes two numbers.
+    crate::check(unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) }.into())?;
+    // SAFETY: the descriptor is open, and nobody else in this process owns it: all that Rust opens is
+    // closed on exec, and so is from now on what was adopted.
     Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn what_this_process_opened_is_not_adopted() {
+        let own = File::open("/dev/null").unwrap();
+        assert!(adopt(own.as_raw_fd()).is_err());
+        assert!(adopt(-1).is_err());
+        own.metadata().expect("it is still open");
+    }
+
+    #[test]
+    fn what_was_inherited_is_adopted_once() {
+        let own = File::open("/dev/null").unwrap();
+        // SAFETY: makes a new descriptor, as an exec would have left it.
+        let inherited = unsafe { libc::dup(own.as_raw_fd()) };
+        let adopted = adopt(inherited).unwrap();
+        assert_eq!(adopted.as_raw_fd(), inherited);
+        assert!(adopt(inherited).is_err());
+    }
 }
