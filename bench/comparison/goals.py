@@ -11,6 +11,7 @@ SMALL_SIZES = [1 << exponent for exponent in range(6, 13)]  # 64 B to 4 KiB
 VECTORS = ("blocks of 8 B", "blocks of 64 B", "blocks of 1024 B", "blocks of 8 B, stride 256")
 APPLICATIONS = ("asp", "poisson")
 SUBJECT = "combray"
+BEFORE = "before"  # another state of it, beside which it stands but which is no peer
 FASTEST_RAIL = "combray/eth0"
 
 # kind: (at least rather than at most, the unit of the limit)
@@ -121,7 +122,7 @@ def best_peer(measurements: Measurements, key: Key, figure=Measurements.best):
     """(name, microseconds) of the fastest library that is not the subject, or None. Libraries
     with settings by hand stand beside it only."""
     times = [(figure(measurements, key, name), name) for name in measurements.samples[key]
-             if name != SUBJECT and not is_variation(name)]
+             if name not in (SUBJECT, BEFORE) and not is_variation(name)]
     return min(times)[::-1] if times else None
 
 
@@ -133,6 +134,14 @@ def ratio(measurements: Measurements, key: Key, figure=Measurements.best):
     goal = goal_of(key)
     inverted = goal is not None and goal.at_least
     return peer[1] / mine if inverted else mine / peer[1]
+
+
+def ratio_to_before(measurements: Measurements, key: Key):
+    """Its time beside that of the other state of it: the smaller of the ratios of the shortest and of
+    the usual times, as noise makes one of them larger and a slow-down both."""
+    pairs = [(figure(measurements, key, SUBJECT), figure(measurements, key, BEFORE))
+             for figure in (Measurements.best, Measurements.median)]
+    return min((mine / before for mine, before in pairs if mine and before), default=None)
 
 
 def judged_value(measurements: Measurements, key: Key):

@@ -55,9 +55,9 @@ class Library:
                        remote_environment={**self.remote_environment, **environment})
 
 
-def combray(prefix: Path) -> Library:
+def combray(prefix: Path, name: str = "combray", title: str = "Combray") -> Library:
     environment = {"LD_LIBRARY_PATH": str(prefix / "lib")}
-    return Library("combray", "Combray", prefix, "Combray", (), ("bin/mpirun",), environment,
+    return Library(name, title, prefix, "Combray", (), ("bin/mpirun",), environment,
                    ("bin/mpirun", "--hosts", "{slots}", "--launch-agent", "{rsh}"), environment)
 
 

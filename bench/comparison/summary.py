@@ -10,6 +10,7 @@ from .table import cell_ratios, label, size_text
 # The ways (see limits.c) by which a library can move messages whose memory is the program's own.
 WAYS = {"pingpong": ("fetch", "fetched halves", "ring"),
         "pingping": ("each fetching", "two rings")}
+SHOWN_WORST = 12
 SHOWN_WAYS = ("copy", "halves", "fetch", "fetched halves", "ring", "each fetching", "two rings")
 
 
@@ -129,7 +130,23 @@ def print_guidelines(measurements: Measurements) -> None:
               f"{len(violated)} violations in {len(measurements.guidelines)} comparisons"))
 
 
+def print_before(measurements: Measurements, title: str) -> None:
+    """How times have changed since the other state of Combray: the mean, then the worst."""
+    ratios = {key: goals.ratio_to_before(measurements, key) for key in measurements.samples}
+    ratios = {key: ratio for key, ratio in ratios.items() if ratio is not None}
+    if not ratios:
+        return
+    mean = cells.geometric_mean(list(ratios.values()))
+    print(f"\nTimes beside those before, {title}: geometric mean {mean:.3f} of {len(ratios)} figures; "
+          f"{sum(ratio > 1.08 for ratio in ratios.values())} above 1.08")
+    for key in sorted(ratios, key=ratios.get, reverse=True)[:SHOWN_WORST]:
+        size = f", {size_text(key.size)}" if key.size else ""
+        print(f"    {ratios[key]:.3f}  {label(key)}{size}, {key.processes} processes")
+
+
 def print_phases(measurements: Measurements) -> None:
+    for title, phase in measurements.phases():
+        print_before(phase, title)
     for title, phase in measurements.phases():
         texts = [text for text in (*(text_of(line, phase) for line in LINES),
                                    mean_of_cells(phase)) if text]
