@@ -7,11 +7,13 @@
 
 pub mod error;
 pub mod ids;
+pub mod label;
 pub mod limits;
 pub mod rail;
 pub mod region;
 
 pub use error::{Error, ErrorClass, Result};
 pub use ids::{ContextId, GateId, RailId};
+pub use label::MessageLabel;
 pub use rail::RailProfile;
 pub use region::RegionToken;

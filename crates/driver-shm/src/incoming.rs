@@ -81,7 +81,7 @@ pub(crate) struct Offered {
     /// The region here into which the sender writes.
     pub into: RegionToken,
     /// What is to be done where the offer is taken back, once the message has come, and when that was.
-    pub fetch: Option<(Fetch, Instant)>,
+    pub fetch: Option<(Fetch, Copying, Instant)>,
     /// How often the program, which seems to wait for it, has looked.
     pub looks: u32,
 }
@@ -98,7 +98,7 @@ impl Offered {
     fn advance(&mut self, own: &Segment, patient: bool) -> Progress {
         let offer = own.offer(self.flow);
         let waits = match &self.fetch {
-            Some((_, since)) => patient && since.elapsed() < PATIENCE,
+            Some((_, _, since)) => patient && since.elapsed() < PATIENCE,
             None if patient => true,
             None => {
                 self.looks += 1;
@@ -158,12 +158,17 @@ pub(crate) struct Piped {
 
 impl Piped {
     /// Asks `peer` for the data.
-    pub(crate) fn begin(own: GateId, fetch: Fetch, peer: &mut Peer) -> Result<Self, RegionError> {
+    pub(crate) fn begin(
+        own: GateId,
+        fetch: Fetch,
+        copying: Copying,
+        peer: &mut Peer,
+    ) -> Result<Self, RegionError> {
         if !peer.populated {
             peer.populated = true;
             peer.bell.segment.populate_pool();
         }
-        let past_caches = fetch.copying == Copying::PipedPastCaches;
+        let past_caches = copying == Copying::PipedPastCaches;
         let found = ask(&fetch, Wish { gate: own.0, past_caches, joint: None }, peer, true)?;
         let slot = fetch.region.place as u32 as usize;
         let is_ahead = peer.bell.segment.region(slot).exchange.is_ahead(found.generation());

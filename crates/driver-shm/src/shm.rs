@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use base::{GateId, RailProfile, RegionToken};
 use driver::{
-    Access, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, RegionError, Regions, Sink,
+    Access, Copying, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, RegionError, Regions,
+    Sink,
 };
 use memory::Buffer;
 use queues::ring::Consumer;
@@ -38,7 +39,7 @@ pub struct Shm {
     lookup: Lookup,
     /// By gate; empty where not connected.
     pub(crate) peers: Vec<Option<Box<Peer>>>,
-    fetches: VecDeque<Fetch>,
+    fetches: VecDeque<(Fetch, Copying)>,
     incoming: Vec<Incoming>,
     /// Whether what is copied with the senders' help is left to them as far as possible.
     patient: bool,
@@ -144,8 +145,8 @@ impl Driver for Shm {
         unreachable!("the rail has no bulk track: {part:?}")
     }
 
-    fn fetch(&mut self, fetch: Fetch) {
-        self.fetches.push_back(fetch);
+    fn fetch(&mut self, fetch: Fetch, copying: Copying) {
+        self.fetches.push_back((fetch, copying));
     }
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
@@ -341,7 +342,6 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::time::{Duration, Instant};
 
-    use driver::Copying;
     use driver::conformance::{self, Record};
     use memory::Scratch;
 
@@ -383,8 +383,8 @@ mod tests {
         let (one, two) = pair;
         let region = two.declare_message(there).unwrap();
         let (into, length) = (into.clone(), into.len());
-        let fetch = Fetch { gate: GateId(1), region, length, into, copying: how.0, token: 5 };
-        one.fetch(fetch);
+        let fetch = Fetch { gate: GateId(1), region, length, into, token: 5 };
+        one.fetch(fetch, how.0);
         let (mut sink, mut rounds) = (Record::default(), 0);
         while sink.fetched.is_empty() {
             one.poll(&mut sink);
@@ -412,8 +412,9 @@ mod tests {
         let left_to_sender = (0..100).any(|_| {
             let into = Buffer::of_scratch(&Arc::new(Scratch::zeroed(BYTES)), 0, BYTES);
             let region = two.declare_message(&there).unwrap();
-            let (gate, copying) = (GateId(1), Copying::Jointly);
-            one.fetch(Fetch { gate, region, length: BYTES, into: into.clone(), copying, token: 5 });
+            let gate = GateId(1);
+            let fetch = Fetch { gate, region, length: BYTES, into: into.clone(), token: 5 };
+            one.fetch(fetch, Copying::Jointly);
             let (mut sink, mut first) = (Record::default(), [1; BYTES]);
             one.poll(&mut sink);
             into.read(0, &mut first);
@@ -482,9 +483,9 @@ mod tests {
             for (number, region) in regions.into_iter().enumerate() {
                 let length = [length, length / 2, 0][number % 3];
                 into.write(0, &vec![0xff; length]);
-                let (gate, token, copying) = (GateId(1), number as u64, Copying::Piped);
-                let fetch = Fetch { gate, region, length, into: into.clone(), copying, token };
-                one.fetch(fetch);
+                let (gate, token) = (GateId(1), number as u64);
+                let fetch = Fetch { gate, region, length, into: into.clone(), token };
+                one.fetch(fetch, Copying::Piped);
                 let mut sink = Record::default();
                 while sink.fetched.is_empty() {
                     one.poll(&mut sink);
@@ -514,8 +515,8 @@ mod tests {
             // However it shall be copied.
             let copying =
                 [Copying::Piped, Copying::Jointly, Copying::Once][round as usize / 12 % 3];
-            let fetch = Fetch { gate, region, length, into: into.clone(), copying, token };
-            one.fetch(fetch);
+            let fetch = Fetch { gate, region, length, into: into.clone(), token };
+            one.fetch(fetch, copying);
             let (mut sent, mut fetched) = (Record::default(), Record::default());
             // The sender comes first, at about the same time, or late.
             let looks = [0, 40, 2000, usize::MAX][round as usize % 4];

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base::{GateId, RegionToken};
+use base::{GateId, MessageLabel, RegionToken};
 use memory::Buffer;
-use queues::offer::Label;
 
 use crate::joint::{NOT_WRITTEN, pieces_of, range_of};
 use crate::manner::Manner;
@@ -55,7 +54,7 @@ struct Errand {
     /// Who wants to know when all is copied, if nobody else tells.
     token: Option<u64>,
     /// The receiver may have offered the place for the message with this label; none: not any more.
-    offered: Option<Label>,
+    offered: Option<MessageLabel>,
     /// Data that is sent ahead, and that the receiver may still claim.
     is_free: bool,
     /// Until then the receiver, if it is there, shall say how it wants the data.
@@ -155,7 +154,7 @@ impl Supply {
         region: RegionToken,
         data: &Buffer,
         token: u64,
-        offered: Option<Label>,
+        offered: Option<MessageLabel>,
         later: bool,
     ) {
         self.populate();
@@ -174,7 +173,7 @@ impl Supply {
         region: RegionToken,
         data: &Buffer,
         token: u64,
-        label: Label,
+        label: MessageLabel,
     ) {
         let (slot, generation) = place_of(region);
         let errand = Errand::new(slot, generation, gate, data.clone());
@@ -287,7 +286,12 @@ impl Supply {
 
     /// Writes all to the place that the peer has offered, if it still does: whether any, and whether that was
     /// all to do.
-    fn write_as_offered(&mut self, index: usize, label: Label, peer: &mut Peer) -> (bool, bool) {
+    fn write_as_offered(
+        &mut self,
+        index: usize,
+        label: MessageLabel,
+        peer: &mut Peer,
+    ) -> (bool, bool) {
         let errand = &mut self.errands[index];
         if errand.waits_until.is_some_and(|until| Instant::now() < until) {
             return (false, false);

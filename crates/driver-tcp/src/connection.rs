@@ -299,7 +299,7 @@ impl Connection {
                     self.amid_parts = true;
                     if instead_of.is_some() {
                         self.held = after.to_vec();
-                        return Ok(instead_of);
+                        return Ok(instead_of.map(|rail| usize::from(rail.0)));
                     }
                     rest = &after[self.fill(after, sink)..];
                     if self.arriving.is_some() {

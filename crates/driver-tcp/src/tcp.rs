@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
-use driver::{Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
+use driver::{Copying, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
 use memory::placing::keep_on_node;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -658,7 +658,7 @@ impl Driver for Tcp {
         self.after_posting(slot, result);
     }
 
-    fn fetch(&mut self, fetch: Fetch) {
+    fn fetch(&mut self, fetch: Fetch, _copying: Copying) {
         unreachable!("memory of other machines cannot be read: {fetch:?}")
     }
 

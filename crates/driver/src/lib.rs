@@ -18,10 +18,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{GateId, RailProfile, RegionToken};
-use memory::Buffer;
+use base::{GateId, RailProfile};
 
 pub use loopback::Loopback;
+pub use memory::transfer::{Fetch, Label, Part, Place};
 pub use regions::{Access, RegionError, Regions};
 
 /// One technology: one rail to peers, or several. Rails are named by their place in
@@ -54,7 +54,7 @@ pub trait Driver: Send {
     /// Starts to copy memory of a peer to memory here; the end is reported by
     /// [`Sink::fetched`] during a later [`poll`](Self::poll). Called only if
     /// [`connect`](Self::connect) said that it works.
-    fn fetch(&mut self, fetch: Fetch);
+    fn fetch(&mut self, fetch: Fetch, copying: Copying);
 
     /// Hands what has arrived or ended to `sink`, a bounded amount; returns whether there was
     /// anything.
@@ -83,41 +83,6 @@ pub struct Reach {
     pub rails: Vec<usize>,
     /// Whether the peer's memory can be fetched, as a trial showed.
     pub fetches: bool,
-}
-
-/// Bytes by which the two engines know a part; they mean nothing to drivers.
-pub type Label = [u8; 24];
-
-/// A part of a large message on its way from here.
-#[derive(Debug)]
-pub struct Part {
-    /// What the peer's sink is told.
-    pub label: Label,
-    /// The whole message.
-    pub buffer: Buffer,
-    /// Where in it the part begins, in bytes of data.
-    pub offset: usize,
-    /// How many bytes it has, at least one.
-    pub length: usize,
-    /// What [`Sink::sent`] is told.
-    pub token: u64,
-}
-
-/// A transfer of a peer's memory to here.
-#[derive(Debug)]
-pub struct Fetch {
-    /// The peer.
-    pub gate: GateId,
-    /// The region that holds the data.
-    pub region: RegionToken,
-    /// How many bytes, from the first.
-    pub length: usize,
-    /// Where they go.
-    pub into: Buffer,
-    /// How they shall be copied, if it can be done so.
-    pub copying: Copying,
-    /// What [`Sink::fetched`] is told.
-    pub token: u64,
 }
 
 /// How the data of a large message is copied.
@@ -158,22 +123,6 @@ pub trait Sink {
 
     /// A rail to `gate` does not work any more, and what was posted there may not have arrived.
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError);
-}
-
-/// Where the bytes of a part belong.
-#[derive(Debug)]
-pub enum Place {
-    /// Into this buffer.
-    At {
-        /// The whole message's.
-        buffer: Buffer,
-        /// Where the part begins in it, in bytes of data.
-        offset: usize,
-        /// The rail on which the same part was arriving: it is given up before anything is written.
-        instead_of: Option<usize>,
-    },
-    /// They are here already, by another way: they are to be read and dropped.
-    Nowhere,
 }
 
 /// A word to sleep on. Whoever wants to sleep calls [`arm`](Self::arm), looks once more whether

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{GateId, RailProfile};
 
-use crate::{Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
+use crate::{Copying, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
 
 /// Delivers what is posted to the process that posted it, at the next poll.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Driver for Loopback {
         unreachable!("loopback has no bulk track: {part:?}")
     }
 
-    fn fetch(&mut self, fetch: Fetch) {
+    fn fetch(&mut self, fetch: Fetch, _copying: Copying) {
         unreachable!("the engine copies within a process by itself: {fetch:?}")
     }
 

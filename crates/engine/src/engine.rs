@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base::{ContextId, GateId, RailId, RailProfile, RegionToken, limits};
 use memory::Buffer;
+use memory::transfer::Fetch;
 use wire::Records;
 
 use crate::counters::{Counters, Observer};
@@ -58,22 +59,6 @@ pub struct Incoming {
     pub tag: i32,
     /// Its length in bytes.
     pub bytes: u64,
-}
-
-/// A transfer that a rail shall make by reading the peer's memory; its end is reported with
-/// [`Engine::handle_fetched`].
-#[derive(Debug)]
-pub struct Fetch {
-    /// The peer whose memory is read.
-    pub gate: GateId,
-    /// The region in which the data lies there.
-    pub region: RegionToken,
-    /// How many bytes, from the first, are wanted.
-    pub length: u64,
-    /// Where they go.
-    pub into: Buffer,
-    /// Names the transfer in [`Engine::handle_fetched`].
-    pub request: RequestId,
 }
 
 /// One process's side of all conversations.
@@ -523,7 +508,8 @@ impl Engine {
         self.revocations.extend((region != RegionToken::NONE).then_some(region));
     }
 
-    /// The next transfer that a rail shall make by reading a peer's memory.
+    /// The next transfer that a rail shall make by reading a peer's memory; its token is the request
+    /// that [`handle_fetched`](Self::handle_fetched) is told.
     #[inline]
     pub fn next_fetch(&mut self) -> Option<Fetch> {
         self.fetches.pop_front()

@@ -1,10 +1,10 @@
 //! From packets to messages.
 
-use base::{ContextId, GateId, RailId, RegionToken, limits};
-use memory::Buffer;
+use base::{ContextId, GateId, MessageLabel, RailId, RegionToken, limits};
+use memory::transfer::{Fetch, Label, Place};
 use wire::{Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, Record, Records};
 
-use crate::engine::{Engine, Fetch, Incoming, Orphan};
+use crate::engine::{Engine, Incoming, Orphan};
 use crate::flow::{ContextSlot, InFlow};
 use crate::gate::{Chunk, eager_cost};
 use crate::list::Links;
@@ -12,22 +12,6 @@ use crate::numbering::Numbered;
 use crate::request::{RequestId, State};
 use crate::slab::Key;
 use crate::unexpected::{Content, Unexpected};
-
-/// Where the bytes of a part belong.
-#[derive(Debug)]
-pub enum Place {
-    /// Into this buffer.
-    At {
-        /// The whole message's.
-        buffer: Buffer,
-        /// Where the part begins in it, in bytes.
-        offset: usize,
-        /// The rail on which the same part was arriving, and which must stop before.
-        instead_of: Option<RailId>,
-    },
-    /// They are here already, by another way.
-    Nowhere,
-}
 
 const UNCOUNTED: &str = "a number, where one rail needs none";
 
@@ -165,7 +149,7 @@ impl Engine {
         &mut self,
         gate: GateId,
         rail: RailId,
-        label: &[u8; PartLabel::BYTES],
+        label: &Label,
         length: usize,
     ) -> Result<Place, Malformed> {
         let PartLabel { receiver, offset, number } = PartLabel::parse(label)?;
@@ -193,7 +177,7 @@ impl Engine {
     pub fn end_part(
         &mut self,
         gate: GateId,
-        label: &[u8; PartLabel::BYTES],
+        label: &Label,
         length: usize,
     ) -> Result<(), Malformed> {
         let PartLabel { receiver, number, .. } = PartLabel::parse(label)?;
@@ -251,9 +235,9 @@ impl Engine {
         self.complete(index);
     }
 
-    /// The number of the flow, the tag and the message's number in the flow, if a posted receive will get
-    /// the next message from `gate` that has them, whatever is posted later.
-    pub fn expected(&self, request: RequestId, gate: GateId) -> Option<(u32, i32, u32)> {
+    /// The label of the next message from `gate` that a posted receive will get, whatever is posted
+    /// later, if there is one.
+    pub fn expected(&self, request: RequestId, gate: GateId) -> Option<MessageLabel> {
         let receive = self.requests.get(request)?;
         if receive.state != State::Posted || receive.is_wild() {
             return None;
@@ -265,7 +249,8 @@ impl Engine {
         if !is_first || !flow.early.is_empty() || flow.source != receive.source {
             return None;
         }
-        Some((flow_number(index, generation), receive.tag, flow.sequence))
+        let (tag, sequence) = (receive.tag, flow.sequence);
+        Some(MessageLabel { flow: flow_number(index, generation), tag, sequence })
     }
 
     /// Nothing more is needed of a message that was announced with this request.
@@ -463,9 +448,10 @@ impl Engine {
                 self.push_control(gate, Record::Finished { request: remote });
             }
             Some(region) if fetches => {
-                let (into, request) = (receive.buffer.clone(), self.requests.id(index));
+                let (into, length) = (receive.buffer.clone(), length as usize);
+                let token = self.requests.id(index).to_u64();
                 self.submitted += 1;
-                self.fetches.push_back(Fetch { gate, region, length, into, request });
+                self.fetches.push_back(Fetch { gate, region, length, into, token });
             }
             _ => {
                 let receiver = self.requests.id(index).0.to_u64();

@@ -29,10 +29,9 @@ pub mod tactic;
 mod unexpected;
 
 pub use counters::{Counter, Counters, Level, Observer};
-pub use engine::{Engine, Fetch, Incoming, Receive, Send};
+pub use engine::{Engine, Incoming, Receive, Send};
 pub use flow::ContextSlot;
-pub use inbound::Place;
-pub use outbound::{Part, Planned, PostShort, ShortPacket, StreamPacket};
+pub use outbound::{Planned, PostShort, ShortPacket, StreamPacket};
 pub use preferences::{Preferences, RailChoice};
 pub use request::{Outcome, Problem, RequestId, Settled};
 pub use unexpected::MessageId;

@@ -1,7 +1,8 @@
 //! From the outbox to packets.
 
-use base::{GateId, RailId, RegionToken};
+use base::{GateId, MessageLabel, RailId, RegionToken};
 use memory::Buffer;
+use memory::transfer::Part;
 use wire::{Envelope, FlowLabel, PartLabel, Record};
 
 use crate::engine::{Context, Engine, Send};
@@ -23,21 +24,6 @@ pub enum Planned {
     Packet(usize),
     /// A part of a large message: [`Engine::take_part`].
     Part,
-}
-
-/// A part of a large message, for the bulk track of a rail.
-#[derive(Debug)]
-pub struct Part {
-    /// What the receiver knows it by.
-    pub label: [u8; PartLabel::BYTES],
-    /// The whole message.
-    pub buffer: Buffer,
-    /// Where the part begins in it, in bytes.
-    pub offset: usize,
-    /// Its length in bytes.
-    pub length: usize,
-    /// Names it in [`Engine::handle_sent`].
-    pub request: RequestId,
 }
 
 /// The packet of a short message that passes by the outbox.
@@ -323,7 +309,7 @@ impl Engine {
     }
 
     /// The part just planned for `rail`, which takes it; [`handle_sent`](Self::handle_sent) is told
-    /// when its memory is not read any more.
+    /// its token, which is a request, when its memory is not read any more.
     ///
     /// # Panics
     /// If no part was planned.
@@ -366,7 +352,7 @@ impl Engine {
             buffer: self.requests[request].buffer.clone(),
             offset: offset as usize,
             length,
-            request: self.requests.id(request),
+            token: self.requests.id(request).to_u64(),
         }
     }
 
@@ -378,12 +364,12 @@ impl Engine {
         self.unlist_if_empty(gate);
     }
 
-    /// How the receiver names a send in a flow that it has numbered: the flow's number, the tag, and the
-    /// message's number in the flow.
-    pub fn label(&self, request: RequestId) -> Option<(u32, i32, u32)> {
+    /// How the receiver names a send in a flow that it has numbered.
+    pub fn label(&self, request: RequestId) -> Option<MessageLabel> {
         let send = self.requests.get(request)?;
         let flow = &self.contexts[send.context.0].out_flows[send.peer as usize];
-        (flow.number != NONE).then_some((flow.number, send.tag, send.sequence))
+        let (tag, sequence) = (send.tag, send.sequence);
+        (flow.number != NONE).then_some(MessageLabel { flow: flow.number, tag, sequence })
     }
 
     /// The region and the buffer of a send whose announcement is on its way, and which waits for the

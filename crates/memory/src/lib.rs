@@ -10,6 +10,8 @@
 //!
 //! On which NUMA nodes memory lies is told and changed by [`placing`].
 //!
+//! What engine and drivers say to each other about memory stands in [`transfer`].
+//!
 //! This crate does no I/O (it lends the memory, as slices, to who does), and knows neither datatypes
 //! nor messages.
 
@@ -21,6 +23,7 @@ pub mod placing;
 mod scratch;
 mod segment_list;
 mod slices;
+pub mod transfer;
 pub mod vector;
 #[cfg(target_arch = "x86_64")]
 pub mod x87;

@@ -10,16 +10,7 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What names a message to a process before it is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label {
-    /// The receiver's number for the flow.
-    pub flow: u32,
-    /// The tag.
-    pub tag: i32,
-    /// The message's number in its flow.
-    pub sequence: u32,
-}
+use base::MessageLabel;
 
 /// One offer, in memory that the owner shares with those who send. All zero in the beginning.
 #[derive(Debug, Default)]
@@ -69,7 +60,7 @@ impl Turn {
 impl Offer {
     /// The owner's, where its last offer is over: offers the place that two words name, for up to
     /// `length` bytes.
-    pub fn open(&self, label: Label, length: u64, into: [u64; 2]) -> Turn {
+    pub fn open(&self, label: MessageLabel, length: u64, into: [u64; 2]) -> Turn {
         let turn = Turn((self.state.load(Ordering::Relaxed) >> PHASE_BITS) + 1);
         self.flow.store(label.flow, Ordering::Relaxed);
         self.tag.store(label.tag.cast_unsigned(), Ordering::Relaxed);
@@ -102,14 +93,14 @@ impl Offer {
     }
 
     /// The sender's: whether it is made for a message of so many bytes, and can be claimed.
-    pub fn is_for(&self, label: Label, length: u64) -> bool {
+    pub fn is_for(&self, label: MessageLabel, length: u64) -> bool {
         self.find(label, length).is_some()
     }
 
-    fn find(&self, label: Label, length: u64) -> Option<(Turn, [u64; 2])> {
+    fn find(&self, label: MessageLabel, length: u64) -> Option<(Turn, [u64; 2])> {
         let word = self.state.load(Ordering::Acquire);
         let turn = Turn(word >> PHASE_BITS);
-        let offered = Label {
+        let offered = MessageLabel {
             flow: self.flow.load(Ordering::Relaxed),
             tag: self.tag.load(Ordering::Relaxed).cast_signed(),
             sequence: self.sequence.load(Ordering::Relaxed),
@@ -120,7 +111,7 @@ impl Offer {
     }
 
     /// The sender's: claims it for a message of so many bytes; the place to which these belong.
-    pub fn claim(&self, label: Label, length: u64) -> Option<(Turn, [u64; 2])> {
+    pub fn claim(&self, label: MessageLabel, length: u64) -> Option<(Turn, [u64; 2])> {
         let (turn, into) = self.find(label, length)?;
         // What was read belongs to this turn: the owner writes the words only after it has taken the
         // offer back, or the sender has ended it, and then the exchange fails.
@@ -141,15 +132,17 @@ impl Offer {
 mod tests {
     use super::*;
 
-    const LABEL: Label = Label { flow: 3, tag: -7, sequence: 9 };
+    const LABEL: MessageLabel = MessageLabel { flow: 3, tag: -7, sequence: 9 };
 
     #[test]
     fn one_message_claims_an_offer_once() {
         let offer = Offer::default();
         let turn = offer.open(LABEL, 100, [5, 6]);
-        for other in
-            [Label { flow: 4, ..LABEL }, Label { tag: 7, ..LABEL }, Label { sequence: 8, ..LABEL }]
-        {
+        for other in [
+            MessageLabel { flow: 4, ..LABEL },
+            MessageLabel { tag: 7, ..LABEL },
+            MessageLabel { sequence: 8, ..LABEL },
+        ] {
             assert!(!offer.is_for(other, 100) && offer.claim(other, 100).is_none());
         }
         assert!(offer.claim(LABEL, 101).is_none() && offer.is_for(LABEL, 99));
@@ -177,8 +170,8 @@ mod models {
         places: [UnsafeCell<u32>; 2],
     }
 
-    fn label(sequence: u32) -> Label {
-        Label { flow: 1, tag: 2, sequence }
+    fn label(sequence: u32) -> MessageLabel {
+        MessageLabel { flow: 1, tag: 2, sequence }
     }
 
     impl Shared {

@@ -78,13 +78,11 @@ impl Sink for Receiver<'_> {
 
     fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> Place {
         let taken = self.engine.begin_part(gate, self.rail(rail), label, length);
-        match self.check(gate, taken) {
-            engine::Place::Nowhere => Place::Nowhere,
-            engine::Place::At { buffer, offset, instead_of } => {
-                let instead_of = instead_of.map(|rail| usize::from(rail.0 - self.first.0));
-                Place::At { buffer, offset, instead_of }
-            }
+        let mut place = self.check(gate, taken);
+        if let Place::At { instead_of: Some(other), .. } = &mut place {
+            other.0 -= self.first.0;
         }
+        place
     }
 
     fn part_arrived(&mut self, gate: GateId, _rail: usize, label: &Label, length: usize) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{ContextId, GateId, RailId, RailProfile};
-use driver::{Copying, Doorbell, Driver, DriverError, Part, Regions, Sink};
+use driver::{Copying, Doorbell, Driver, DriverError, Regions, Sink};
 use driver_shm::{AHEAD_BYTES_MAX, Bell, Shm};
 use driver_tcp::Tcp;
 use engine::strategy::{self, Strategy};
@@ -14,7 +14,6 @@ use engine::{
     RequestId, Send as SendCommand, Settled, ShortPacket,
 };
 use memory::Buffer;
-use queues::offer::Label;
 
 use crate::configuration::Configuration;
 use crate::copying::{Choice, Way};
@@ -232,7 +231,7 @@ impl Runtime {
         let request = self.engine.send(send);
         let Some(buffer) = self.engine.wants_region(request) else { return request };
         let label = match buffer.len() {
-            OFFERED_BYTES_MIN.. => self.engine.label(request).map(label_of),
+            OFFERED_BYTES_MIN.. => self.engine.label(request),
             _ => None,
         };
         let (shm, token) = (&mut self.rails.shm, request.to_u64());
@@ -254,7 +253,7 @@ impl Runtime {
             && buffer.len() >= OFFERED_BYTES_MIN
             && let Some(label) = engine.label(request)
         {
-            rails.shm.watch_offer(gate, region, buffer, request.to_u64(), label_of(label));
+            rails.shm.watch_offer(gate, region, buffer, request.to_u64(), label);
         }
     }
 
@@ -267,7 +266,7 @@ impl Runtime {
         let Self { engine, rails, .. } = self;
         let Some(label) = engine.expected(request, gate) else { return false };
         let waits = |token| engine.is_posted(RequestId::from_u64(token));
-        rails.shm.offer(gate, label_of(label), buffer, request.to_u64(), waits)
+        rails.shm.offer(gate, label, buffer, request.to_u64(), waits)
     }
 
     /// Posts a receive.
@@ -451,12 +450,12 @@ impl Runtime {
             debug_assert_eq!(revoked, Ok(()), "it was declared for the message");
         }
         while let Some(fetch) = self.engine.next_fetch() {
-            let engine::Fetch { gate, region, length, into, request } = fetch;
-            let is_offered = self.rails.shm.keeps_offer(request.to_u64());
-            let way = if is_offered || self.patient && length as usize > AHEAD_BYTES_MAX {
+            let request = RequestId::from_u64(fetch.token);
+            let is_offered = self.rails.shm.keeps_offer(fetch.token);
+            let way = if is_offered || self.patient && fetch.length > AHEAD_BYTES_MAX {
                 Way::Jointly
             } else {
-                self.copying.begin(request, length, Instant::now())
+                self.copying.begin(request, fetch.length as u64, Instant::now())
             };
             self.instruments.runtime.count_chosen(way);
             let copying = match way {
@@ -469,8 +468,7 @@ impl Runtime {
                     continue;
                 }
             };
-            let (length, token) = (length as usize, request.to_u64());
-            self.rails.shm.fetch(driver::Fetch { gate, region, length, into, copying, token });
+            self.rails.shm.fetch(fetch, copying);
         }
         self.flush()
     }
@@ -523,10 +521,7 @@ impl Runtime {
                 rails.push(gate, rail, length, |out| engine.write_packet(gate, rail, out))
             }
             Planned::Part => {
-                let engine::Part { label, buffer, offset, length, request } =
-                    engine.take_part(gate, rail);
-                let token = request.to_u64();
-                rails.post_part(gate, rail, Part { label, buffer, offset, length, token });
+                rails.post_part(gate, rail, engine.take_part(gate, rail));
                 true
             }
         }
@@ -731,11 +726,6 @@ impl Runtime {
             tcp.close(&mut heard.receiver(engine, fatal, TCP), LEAVE_MAX);
         }
     }
-}
-
-/// What the engine calls a message, for the driver.
-fn label_of((flow, tag, sequence): (u32, i32, u32)) -> Label {
-    Label { flow, tag, sequence }
 }
 
 /// The strategy that the configuration asks for.

@@ -1,7 +1,8 @@
 //! Packets and fetches: from the engines to the network and back, observed by the reference.
 
 use base::{ContextId, GateId, RegionToken};
-use engine::{Fetch, Place, Planned, RequestId};
+use engine::{Planned, RequestId};
+use memory::transfer::{Fetch, Place};
 use wire::{Envelope, FlowLabel, PartLabel, Record, Records};
 
 use crate::losses::Arrivals;
@@ -72,7 +73,7 @@ impl World {
             Freight::Part(part) => {
                 let mut data = vec![0; part.length];
                 part.buffer.read(part.offset, &mut data);
-                self.engine(from.0).handle_sent(to, part.request);
+                self.engine(from.0).handle_sent(to, RequestId::from_u64(part.token));
                 self.network.go_on(&mut self.rng, way, Freight::Beginning(part.label, data));
                 Ok(())
             }
@@ -226,7 +227,7 @@ impl World {
         while let Some(fetch) = self.engine(process).next_fetch() {
             if self.rng.u8(..16) < self.setting.declined_fetches {
                 self.report.refused_fetches += 1;
-                self.engine(process).decline_fetch(fetch.request);
+                self.engine(process).decline_fetch(RequestId::from_u64(fetch.token));
             } else {
                 self.network.begin_fetch(&mut self.rng, process, fetch);
             }
@@ -244,7 +245,7 @@ impl World {
             if message.done || message.to != process {
                 return Err(format!("process {process} fetches what is gone: {fetch:?}"));
             }
-            let mut data = vec![0; fetch.length as usize];
+            let mut data = vec![0; fetch.length];
             message.region.buffer.read(0, &mut data);
             fetch.into.write(0, &data);
             self.report.fetches += 1;
@@ -252,7 +253,7 @@ impl World {
         } else {
             self.report.refused_fetches += 1;
         }
-        let taken = self.engine(process).handle_fetched(fetch.request, arrives);
+        let taken = self.engine(process).handle_fetched(RequestId::from_u64(fetch.token), arrives);
         taken.map_err(|malformed| malformed.to_string())
     }
 }

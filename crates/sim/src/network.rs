@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use base::{GateId, RailId};
-use engine::{Fetch, Part, Place};
 use fastrand::Rng;
+use memory::transfer::{Fetch, Label, Part, Place};
 
 /// Everything on its way.
 #[derive(Debug)]
@@ -40,9 +40,6 @@ pub(crate) enum Freight {
     /// Its end arrives, and belongs there.
     End(Label, Vec<u8>, Place),
 }
-
-/// What the receiver of a part is told of it.
-pub(crate) type Label = [u8; 24];
 
 impl Network {
     pub(crate) fn new(room: usize, delay_max: u64) -> Self {

@@ -119,7 +119,7 @@ fn nonsense_does_not_reach_others() {
             // A Result is what is wanted here, whichever it is.
             let _ = engine.handle_packet(LIAR, &packet);
             while let Some(fetch) = engine.next_fetch() {
-                let _ = engine.handle_fetched(fetch.request, rng.bool());
+                let _ = engine.handle_fetched(RequestId::from_u64(fetch.token), rng.bool());
             }
             if rng.bool() {
                 packets(&mut engine, LIAR);

@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use base::{GateId, RegionToken};
+use base::{GateId, MessageLabel, RegionToken};
 use driver::{Access, Copying, Fetch, RegionError, Regions, Sink};
 use memory::Buffer;
-use queues::offer::Label;
 
 use super::Shm;
 use crate::incoming::{Incoming, Offered, Piped, Progress};
@@ -17,25 +16,25 @@ impl Shm {
     /// Begins the oldest fetch.
     #[cold]
     pub(super) fn run_fetch(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        let Some(fetch) = self.fetches.pop_front() else { return false };
+        let Some((fetch, copying)) = self.fetches.pop_front() else { return false };
         match self.find_offer(fetch.token) {
-            Some((_, offered)) => offered.fetch = Some((fetch, Instant::now())),
-            None => self.begin(fetch, sink),
+            Some((_, offered)) => offered.fetch = Some((fetch, copying, Instant::now())),
+            None => self.begin(fetch, copying, sink),
         }
         true
     }
 
-    fn begin(&mut self, fetch: Fetch, sink: &mut (impl Sink + ?Sized)) {
+    fn begin(&mut self, fetch: Fetch, copying: Copying, sink: &mut (impl Sink + ?Sized)) {
         let token = fetch.token;
-        match self.begin_fetch(fetch) {
+        match self.begin_fetch(fetch, copying) {
             Ok(false) => {}
             ended => sink.fetched(token, ended.is_ok()),
         }
     }
 
     /// Begins a fetch in the way that is wished, or if that cannot be, through the pipe; whether it is over.
-    fn begin_fetch(&mut self, fetch: Fetch) -> Result<bool, RegionError> {
-        let Fetch { gate, region, length, ref into, copying, .. } = fetch;
+    fn begin_fetch(&mut self, fetch: Fetch, copying: Copying) -> Result<bool, RegionError> {
+        let Fetch { gate, region, length, ref into, .. } = fetch;
         let begun = match copying {
             // Its sender may be done with it before it has arrived: only who claims it may read it.
             _ if self.is_sent_ahead(gate, region) => Err(RegionError::NotReadable),
@@ -49,7 +48,7 @@ impl Shm {
             return begun;
         }
         let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
-        let piped = Piped::begin(GateId(self.sender), fetch, peer)?;
+        let piped = Piped::begin(GateId(self.sender), fetch, copying, peer)?;
         self.incoming.push(Incoming::Piped(piped));
         Ok(false)
     }
@@ -67,7 +66,7 @@ impl Shm {
         gate: GateId,
         data: &Buffer,
         token: u64,
-        label: Option<Label>,
+        label: Option<MessageLabel>,
         later: bool,
     ) -> Option<RegionToken> {
         if data.len() > AHEAD_BYTES_MAX {
@@ -152,8 +151,8 @@ impl Shm {
         match (progress, incoming) {
             (Progress::Written, _) => sink.written(token),
             (_, Incoming::Offered(Offered { fetch, .. })) => {
-                if let Some((fetch, _)) = fetch {
-                    self.begin(fetch, sink);
+                if let Some((fetch, copying, _)) = fetch {
+                    self.begin(fetch, copying, sink);
                 }
             }
             (progress, _) => sink.fetched(token, progress == Progress::Ended(true) && whole),
@@ -168,7 +167,7 @@ impl Shm {
     pub fn offer(
         &mut self,
         gate: GateId,
-        label: Label,
+        label: MessageLabel,
         buffer: &Buffer,
         token: u64,
         waits: impl Fn(u64) -> bool,
@@ -230,7 +229,7 @@ impl Shm {
     }
 
     /// Whether a peer offers the place for this message.
-    fn is_offered(&self, gate: GateId, label: Label, data: &Buffer) -> bool {
+    fn is_offered(&self, gate: GateId, label: MessageLabel, data: &Buffer) -> bool {
         let peer = self.peers.get(gate.0 as usize).and_then(Option::as_deref);
         peer.is_some_and(|peer| {
             let offer = peer.bell.segment.offer(label.flow);
@@ -247,7 +246,7 @@ impl Shm {
         region: RegionToken,
         data: &Buffer,
         token: u64,
-        label: Label,
+        label: MessageLabel,
     ) {
         if self.is_offered(gate, label, data) {
             self.own.supply.watch(gate.0, region, data, token, label);

@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use base::{ContextId, GateId, RailId};
-use engine::{ContextSlot, Engine, Place, Planned, Preferences, Receive, RequestId, Send};
+use engine::{ContextSlot, Engine, Planned, Preferences, Receive, RequestId, Send};
+use memory::transfer::Place;
 use memory::{Buffer, Scratch};
 
 use super::wire::{Freight, Wires};
@@ -205,7 +206,7 @@ impl Process {
         let bytes = freight.bytes();
         let passage = wires.post(own, rail, now + cost, bytes);
         let part = match &freight {
-            Freight::Part(part, _) => Some(part.request),
+            Freight::Part(part, _) => Some(RequestId::from_u64(part.token)),
             Freight::Packet(_) => None,
         };
         let (through, duration) = (passage.through, passage.through - passage.begins);

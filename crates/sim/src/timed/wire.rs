@@ -1,6 +1,6 @@
 //! What rails carry, and when.
 
-use engine::Part;
+use memory::transfer::Part;
 
 use super::Rail;
 
