@@ -11,9 +11,11 @@ pub mod label;
 pub mod limits;
 pub mod rail;
 pub mod region;
+pub mod slots;
 
 pub use error::{Error, ErrorClass, Result};
 pub use ids::{ContextId, GateId, RailId};
 pub use label::MessageLabel;
 pub use rail::RailProfile;
 pub use region::RegionToken;
+pub use slots::SlotSize;

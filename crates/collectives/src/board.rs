@@ -23,8 +23,10 @@ pub use moving::{
     allgather, allgatherv, alltoall, alltoallv, barrier, bcast, gather, gatherv, scatter, scatterv,
 };
 
+use base::SlotSize;
+
 use crate::member::Member;
-use crate::schedule::{Area, Place, Schedule, Slots};
+use crate::schedule::{Area, Place, Schedule};
 
 /// What the members of a communicator know of their board; the same for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,31 +50,36 @@ impl Room {
     }
 }
 
-/// The slots of a board, by [`Slots`].
+/// The slots of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rooms {
-    /// There are very many of these.
-    pub tiny: Room,
-    /// There are many of these.
-    pub small: Room,
-    /// As many that they do not all stay in the caches.
-    pub middle: Room,
-    /// And a few of these.
-    pub large: Room,
-}
+pub struct Rooms([Room; SlotSize::ALL.len()]);
 
 impl Rooms {
+    /// Those of all boards, whose members can use memory that others expose, or not.
+    pub const fn new(regions: bool) -> Self {
+        let [tiny, small, medium, large] = SlotSize::ALL;
+        Self([
+            Room::new(tiny.bytes(), regions),
+            Room::new(small.bytes(), regions),
+            Room::new(medium.bytes(), regions),
+            Room::new(large.bytes(), regions),
+        ])
+    }
+
+    /// A board with such slots only.
+    pub const fn alike(room: Room) -> Self {
+        Self([room; SlotSize::ALL.len()])
+    }
+
+    /// The slots of one size.
+    pub const fn of(&self, size: SlotSize) -> Room {
+        self.0[size as usize]
+    }
+
     /// What `of` makes for the smallest slots that are large enough. All members come to the same
     /// slots, as all know the same sizes.
     pub fn fit(self, of: impl Fn(Room) -> Option<Schedule>) -> Option<Schedule> {
-        let Self { tiny, small, middle, large } = self;
-        let rooms = [
-            (tiny, Slots::Tiny),
-            (small, Slots::Small),
-            (middle, Slots::Middle),
-            (large, Slots::Large),
-        ];
-        rooms.into_iter().find_map(|(room, slots)| Some(of(room)?.for_slots(slots)))
+        SlotSize::ALL.into_iter().find_map(|size| Some(of(self.of(size))?.for_slots(size)))
     }
 
     /// What `of` makes for a block of so many units, or, where that fits in no slot, for parts of it
@@ -84,13 +91,14 @@ impl Rooms {
         of: impl Fn(Room, usize) -> Option<Schedule>,
     ) -> Option<Schedule> {
         self.fit(|room| of(room, units)).or_else(|| {
+            let large = self.of(SlotSize::Large);
             let parts = 2..=TURNS_MAX.min(units);
             let mut lengths = parts.map(|parts| units.div_ceil(parts));
-            let longest = lengths.find(|length| of(self.large, *length).is_some())?;
+            let longest = lengths.find(|length| of(large, *length).is_some())?;
             let mut schedule = Schedule::default();
             for before in (0..units).step_by(longest) {
                 let length = longest.min(units - before);
-                schedule.add_turn(&of(self.large, length)?, |place, done| {
+                schedule.add_turn(&of(large, length)?, |place, done| {
                     let first = place.first + done;
                     match place.area {
                         Area::Send | Area::Receive => {
@@ -102,7 +110,7 @@ impl Rooms {
                     }
                 });
             }
-            Some(schedule.for_slots(Slots::Large))
+            Some(schedule.for_slots(SlotSize::Large))
         })
     }
 }

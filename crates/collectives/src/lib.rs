@@ -57,9 +57,7 @@ pub use reduce::reduce;
 pub use reduce_scatter::{reduce_scatter, reduce_scatter_block};
 pub use scan::{exscan, scan};
 pub use scatter::{scatter, scatterv};
-pub use schedule::{
-    Area, Local, Operand, PORTIONS_MAX, Place, Role, Round, Schedule, Slots, Transfer,
-};
+pub use schedule::{Area, Local, Operand, PORTIONS_MAX, Place, Role, Round, Schedule, Transfer};
 pub use selection::{BOARD, DIRECT, Operation, Preferences};
 pub use situation::{Layout, Level, Situation, Width};
 pub use tree::Shape;

@@ -4,6 +4,8 @@
 //! documentation and known to whoever executes it. So one schedule serves every buffer, and can
 //! be kept and executed again.
 
+use base::SlotSize;
+
 /// What one process does in one collective operation: rounds, one after the other.
 ///
 /// In a round all transfers are posted at once; when all of them are complete, the local steps
@@ -31,21 +33,7 @@ pub struct Schedule {
     has_portions: bool,
     handed_bytes_max: usize,
     counts_bytes: bool,
-    slots: Slots,
-}
-
-/// How large the slots of an operation on the board are; of smaller ones there are more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Slots {
-    /// For what fits beside a flag, in one line.
-    Tiny,
-    /// For what takes hardly longer than a flag.
-    #[default]
-    Small,
-    /// For what stays in the caches.
-    Middle,
-    /// For more.
-    Large,
+    slots: SlotSize,
 }
 
 /// One round of a schedule, borrowed from it.
@@ -330,16 +318,16 @@ impl Schedule {
 
     /// Which slots of the board it was made for.
     #[inline]
-    pub fn slots(&self) -> Slots {
+    pub fn slots(&self) -> SlotSize {
         self.slots
     }
 
-    pub(crate) fn for_slots(self, slots: Slots) -> Self {
+    pub(crate) fn for_slots(self, slots: SlotSize) -> Self {
         Self { slots, ..self }
     }
 
     /// In slots of that size; what is handed over goes as a message from so many bytes on.
-    pub(crate) fn for_handing(self, slots: Slots, handed_bytes_max: usize) -> Self {
+    pub(crate) fn for_handing(self, slots: SlotSize, handed_bytes_max: usize) -> Self {
         Self { slots, handed_bytes_max, ..self }
     }
 

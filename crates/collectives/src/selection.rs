@@ -1,6 +1,8 @@
 //! The choice between the algorithms of an operation: the cheapest one, or the one that a person
 //! wants.
 
+use base::SlotSize;
+
 use crate::board::Rooms;
 use crate::estimate::Cost;
 use crate::fold::Operands;
@@ -112,7 +114,8 @@ impl Operation {
     ) -> Vec<(&'static str, Cost)> {
         let shared = [
             rooms.and_then(|rooms| shared::on_board(self, member, rooms, bytes)),
-            rooms.and_then(|rooms| shared::directly(self, member, rooms.large, bytes)),
+            rooms
+                .and_then(|rooms| shared::directly(self, member, rooms.of(SlotSize::Large), bytes)),
         ];
         // Elements of eight bytes; less is an element by itself.
         let operands = |bytes: usize| match bytes % 8 {

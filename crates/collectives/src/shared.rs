@@ -1,5 +1,7 @@
 //! What operations on the board cost, and those that copy once.
 
+use base::SlotSize;
+
 use crate::board::{Room, Rooms, TURNS_MAX, goes_by_shares, goes_through_one, piece_count};
 use crate::estimate::{Cost, Estimate};
 use crate::fold::Operands;
@@ -40,16 +42,11 @@ pub(crate) fn on_board(
 /// The level where it is predicted to be faster that the members of each part go through a leader, if
 /// there is one.
 pub(crate) fn level_of_parts(operation: Operation, member: Member, bytes: usize) -> Option<usize> {
-    let room = |bytes: usize| Room::new(bytes, false);
-    let [tiny, small, middle, large] = [32, SMALL, 64 << 10, 1 << 20].map(room);
-    let rooms = Rooms { tiny, small, middle, large };
+    let rooms = Rooms::new(false);
     let (cost, level) = by_parts(operation, member, bytes)?;
     let flat = flat(operation, member, rooms, bytes);
     flat.is_none_or(|flat| cost < flat).then_some(level)
 }
-
-/// What fits in a small slot, in bytes.
-const SMALL: usize = 1 << 10;
 
 /// More goes in pieces or by shares.
 const BY_PARTS_BYTES_MAX: usize = 4 << 10;
@@ -80,7 +77,7 @@ fn by_parts_of(operation: Operation, member: Member, level: usize, bytes: usize)
         one.slot(u64::from(member.size), bytes);
         one.reduce_streaming(takers, all);
         one.take_across(member, takers, all, takers == 1);
-        if bytes > SMALL {
+        if bytes > SlotSize::Small.bytes() {
             one.find_slots(takers, u64::from(member.size - 1));
         }
         one.flag();
@@ -90,7 +87,7 @@ fn by_parts_of(operation: Operation, member: Member, level: usize, bytes: usize)
         one.slot(1, bytes);
         one.slot(takers, bytes);
         one.take_across(member, takers, bytes, true);
-        if bytes > SMALL {
+        if bytes > SlotSize::Small.bytes() {
             one.find_slots(takers, 1);
         }
         one.flag();
@@ -125,7 +122,8 @@ fn flat(operation: Operation, member: Member, rooms: Rooms, bytes: usize) -> Opt
     let turns_max = if operation == Operation::Allgatherv { 1 } else { TURNS_MAX };
     let mut parts =
         (1..=turns_max).map(|turns| (turns, movement(operation, member, bytes.div_ceil(turns))));
-    let (turns, movement) = parts.find(|(_, part)| part.room <= rooms.large.slot_bytes)?;
+    let (turns, movement) =
+        parts.find(|(_, part)| part.room <= rooms.of(SlotSize::Large).slot_bytes)?;
     let mut estimate = Estimate::new(member.situation);
     estimate.repeat(turns as u64, |one| {
         add_turn(one, operation, member, rooms, bytes.div_ceil(turns), &movement)
@@ -156,8 +154,11 @@ fn add_turn(
     }
     // Who shows pieces is another one than who takes them.
     let is_rooted = movement.put.0 < size || movement.take.0.max(movement.combine.0) < size;
-    let pieces =
-        if is_rooted && share == 0 { piece_count(member, rooms.large, put.1) as u64 } else { 1 };
+    let pieces = if is_rooted && share == 0 {
+        piece_count(member, rooms.of(SlotSize::Large), put.1) as u64
+    } else {
+        1
+    };
     estimate.overlap(
         pieces,
         |one| one.slot(put.0, put.1),
@@ -169,7 +170,7 @@ fn add_turn(
     );
     let takers = (take.0.max(combine.0), take.1.saturating_add(combine.1));
     estimate.take_across(member, takers.0, takers.1, is_rooted);
-    let is_small = movement.room <= rooms.small.slot_bytes;
+    let is_small = movement.room <= rooms.of(SlotSize::Small).slot_bytes;
     // On a crowded machine what is read has been there for long, or comes from the same core.
     if !is_small && !member.situation.crowded {
         let readers = take.0.max(combine.0).max(1);

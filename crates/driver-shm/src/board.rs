@@ -37,6 +37,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use std::time::Instant;
 
+use base::SlotSize;
+use base::limits::CACHE_LINE;
+use base::slots::SLOT_HEAD_BYTES;
 use driver::DriverError;
 
 use crate::card::Card;
@@ -44,36 +47,9 @@ use crate::manner::Manner;
 use crate::segment::Bell;
 use crate::shared_memory::{Invitation, SharedMemory};
 
-/// How large the slots of an operation are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slots {
-    /// A line each, and so many that who waits for nobody is far ahead of those who take turns on cores.
-    Tiny,
-    /// Many, of which many may be in use.
-    Small,
-    /// So many that together they are larger than a core's own cache.
-    Middle,
-    /// A few.
-    Large,
-}
-
-impl Slots {
-    /// How many bytes one of them holds.
-    #[inline]
-    pub const fn bytes(self) -> usize {
-        match self {
-            Self::Tiny => LINE - HEADER,
-            // Round numbers, and a table of lengths.
-            Self::Small => (1 << 10) + 2 * LINE,
-            Self::Middle => (64 << 10) + 2 * LINE,
-            Self::Large => 1536 << 10,
-        }
-    }
-}
-
-const LINE: usize = 64;
+const LINE: usize = CACHE_LINE;
 /// The two words at the beginning of a slot.
-const HEADER: usize = 16;
+const HEADER: usize = SLOT_HEAD_BYTES;
 
 /// Where a slot has the words of portions, in operations that have any; what they expose lies before.
 const PORTIONS: usize = 2 * LINE;
@@ -103,14 +79,14 @@ struct Division {
 /// and so of those that are not blocking.
 const DIVISIONS: [Division; SERIES] = {
     let mut all = [
-        Division { slots: 256, bytes: Slots::Tiny.bytes(), before: 0 },
-        Division { slots: 64, bytes: Slots::Small.bytes(), before: 0 },
-        Division { slots: 32, bytes: Slots::Middle.bytes(), before: 0 },
-        Division { slots: 2, bytes: Slots::Large.bytes(), before: 0 },
-        Division { slots: 256, bytes: Slots::Tiny.bytes(), before: 0 },
-        Division { slots: 64, bytes: Slots::Small.bytes(), before: 0 },
-        Division { slots: 16, bytes: Slots::Middle.bytes(), before: 0 },
-        Division { slots: 2, bytes: Slots::Large.bytes(), before: 0 },
+        Division { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
+        Division { slots: 64, bytes: SlotSize::Small.bytes(), before: 0 },
+        Division { slots: 32, bytes: SlotSize::Medium.bytes(), before: 0 },
+        Division { slots: 2, bytes: SlotSize::Large.bytes(), before: 0 },
+        Division { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
+        Division { slots: 64, bytes: SlotSize::Small.bytes(), before: 0 },
+        Division { slots: 16, bytes: SlotSize::Medium.bytes(), before: 0 },
+        Division { slots: 2, bytes: SlotSize::Large.bytes(), before: 0 },
     ];
     let mut series = 1;
     while series < SERIES {
@@ -170,7 +146,7 @@ pub struct Series {
     /// Whether the program waits for them at once.
     pub blocking: bool,
     /// Which slots are large enough for them.
-    pub slots: Slots,
+    pub slots: SlotSize,
 }
 
 impl Series {
@@ -567,9 +543,9 @@ mod tests {
 
     use std::time::Duration;
 
-    const BLOCKING: Series = Series { blocking: true, slots: Slots::Small };
-    const BEGUN: Series = Series { blocking: false, slots: Slots::Middle };
-    const SLOT_BYTES: usize = Slots::Middle.bytes();
+    const BLOCKING: Series = Series { blocking: true, slots: SlotSize::Small };
+    const BEGUN: Series = Series { blocking: false, slots: SlotSize::Medium };
+    const SLOT_BYTES: usize = SlotSize::Medium.bytes();
 
     /// Boards of all members of a communicator, each with a mapping of its own.
     fn boards(members: u32) -> Vec<Board> {

@@ -22,7 +22,7 @@ mod shm;
 mod supply;
 mod transfer;
 
-pub use board::{Board, LONG_BYTES_MIN, Series, Slots, Turn};
+pub use board::{Board, LONG_BYTES_MIN, Series, Turn};
 pub use card::{Card, host, name_node};
 pub use segment::Bell;
 pub use shared_memory::{Invitation, SharedMemory};

@@ -4,9 +4,8 @@
 use std::fmt::Write;
 
 use clap::Args;
-use collectives::board::{self, Room, Rooms};
+use collectives::board::{self, Rooms};
 use collectives::{Costs, Member, Operation, Situation};
-use driver_shm::Slots;
 use runtime::Guidance;
 use runtime::samples::{self, Samples};
 use sys::cores;
@@ -97,11 +96,7 @@ fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]
     let member = Member { rank: 0, size, situation };
     // Boards are for communicators of one machine that are not too large.
     let has_board = situation.layout.nodes() == 1 && size <= board::SIZE_MAX;
-    let room = |slots: Slots| Room::new(slots.bytes(), true);
-    let [tiny, small, middle, large] =
-        [Slots::Tiny, Slots::Small, Slots::Middle, Slots::Large].map(room);
-    let rooms = Rooms { tiny, small, middle, large };
-    let rooms = has_board.then_some(rooms);
+    let rooms = has_board.then_some(Rooms::new(true));
     let powers: Vec<usize> = (0..=LARGEST_BIT).map(|bit| 1 << bit).collect();
     let asked = match operation {
         Operation::Barrier => &[0],

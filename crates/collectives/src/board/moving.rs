@@ -1,8 +1,10 @@
 //! The operations on the board that combine nothing.
 
+use base::SlotSize;
+
 use super::{Flow, Piece, Pieces, Room, fits, parts, show, slot, wait_for};
 use crate::member::{Input, Member};
-use crate::schedule::{Area, Schedule, Slots};
+use crate::schedule::{Area, Schedule};
 use crate::selection::Operation;
 use crate::shared::level_of_parts;
 
@@ -83,7 +85,7 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         schedule.end_round();
         schedule.raise(1);
         schedule.end_round();
-        return Some(schedule.for_handing(Slots::Middle, handed_bytes_max(member)));
+        return Some(schedule.for_handing(SlotSize::Medium, handed_bytes_max(member)));
     }
     if input == Input::SendBuffer {
         schedule.copy(own, Area::Receive.block(root as usize));
@@ -92,7 +94,7 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Option<Schedule> {
     take_from_others(&mut schedule, member, |schedule, peer| {
         schedule.take(peer, Area::Receive.block(peer as usize));
     });
-    Some(schedule.for_handing(Slots::Middle, handed_bytes_max(member)))
+    Some(schedule.for_handing(SlotSize::Medium, handed_bytes_max(member)))
 }
 
 /// `MPI_Scatter` (section 6.6): the root shows the blocks of all others.
@@ -295,14 +297,14 @@ pub fn scatterv(member: Member, root: u32, input: Input) -> Option<Schedule> {
         schedule.wait(root, 1, None);
         schedule.take(root, into);
         schedule.end_round();
-        return Some(schedule.for_handing(Slots::Middle, HANDED_BYTES_MAX));
+        return Some(schedule.for_handing(SlotSize::Medium, HANDED_BYTES_MAX));
     }
     hand_to_others(&mut schedule, member);
     if input == Input::SendBuffer {
         schedule.copy(Area::Send.block(root as usize), into);
     }
     schedule.end_round();
-    Some(schedule.for_handing(Slots::Middle, HANDED_BYTES_MAX))
+    Some(schedule.for_handing(SlotSize::Medium, HANDED_BYTES_MAX))
 }
 
 /// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), not in place: each hands all others their
@@ -319,7 +321,7 @@ pub fn alltoallv(member: Member, input: Input) -> Option<Schedule> {
     take_from_others(&mut schedule, member, |schedule, peer| {
         schedule.take(peer, Area::Receive.block(peer as usize));
     });
-    let slots = if member.situation.crowded { Slots::Large } else { Slots::Middle };
+    let slots = if member.situation.crowded { SlotSize::Large } else { SlotSize::Medium };
     Some(schedule.for_handing(slots, handed_bytes_max(member)))
 }
 

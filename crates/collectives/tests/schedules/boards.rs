@@ -40,7 +40,7 @@ fn in_turns(
     units: usize,
     of: impl Fn(Room, usize) -> Option<Schedule>,
 ) -> Option<Schedule> {
-    Rooms { tiny: room, small: room, middle: room, large: room }.fit_in_turns(units, of)
+    Rooms::alike(room).fit_in_turns(units, of)
 }
 
 /// Blocks of bytes that the members make of several bytes each.

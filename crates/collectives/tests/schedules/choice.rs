@@ -1,17 +1,12 @@
 //! Which algorithm is taken: predicted times make sense, and all members come to the same.
 
-use collectives::board::{Room, Rooms};
+use collectives::board::Rooms;
 use collectives::{Cost, Costs, Layout, Member, Operation, Preferences, Situation};
 use proptest::prelude::*;
 
 use crate::simulator::{situation, situation_on};
 
-const ROOM: Option<Rooms> = Some(Rooms {
-    tiny: Room::new(48, true),
-    small: Room::new(1 << 10, true),
-    middle: Room::new(64 << 10, true),
-    large: Room::new(1536 << 10, true),
-});
+const ROOM: Option<Rooms> = Some(Rooms::new(true));
 
 /// Where all that a prediction depends on is as large as it can be.
 fn extreme() -> Situation {

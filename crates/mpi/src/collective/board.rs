@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Result;
-use collectives::board::{Room, Rooms, SIZE_MAX};
-use driver_shm::{Bell, Board, Card, Invitation, SharedMemory, Slots};
+use collectives::board::{Rooms, SIZE_MAX};
+use driver_shm::{Bell, Board, Card, Invitation, SharedMemory};
 use memory::{Buffer, Scratch};
 
 use super::Root;
@@ -88,10 +88,7 @@ impl BoardPlace {
 
     /// What algorithms must know of it.
     pub(crate) fn rooms(&self) -> Option<Rooms> {
-        let room = |slots: Slots| Room::new(slots.bytes(), self.regions.get());
-        let [tiny, small, middle, large] =
-            [Slots::Tiny, Slots::Small, Slots::Middle, Slots::Large].map(room);
-        self.is_usable().then_some(Rooms { tiny, small, middle, large })
+        self.is_usable().then(|| Rooms::new(self.regions.get()))
     }
 }
 

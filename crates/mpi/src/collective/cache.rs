@@ -5,6 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::SlotSize;
 use collectives::board::{self, Room, Rooms};
 use collectives::{BOARD, DIRECT, Operation, direct, portions};
 use collectives::{Input, Member, Operands, Schedule};
@@ -70,7 +71,7 @@ impl CollectiveCache {
     fn make(&self, member: Member, rooms: Option<Rooms>, asked: Asked) -> Rc<Schedule> {
         let (key, usage) = asked;
         let divided = rooms.filter(|_| usage == Usage::Later);
-        let divided = divided.and_then(|rooms| key.in_portions(member, rooms.small));
+        let divided = divided.and_then(|rooms| key.in_portions(member, rooms.of(SlotSize::Small)));
         let shared = divided.or_else(|| key.shared(member, rooms?));
         let schedule = Rc::new(shared.unwrap_or_else(|| key.schedule(member)));
         let mut schedules = self.schedules.borrow_mut();
@@ -157,7 +158,7 @@ impl ScheduleKey {
         for (name, _) in candidates {
             let schedule = match name {
                 BOARD => self.on_board(member, rooms),
-                DIRECT => self.direct(member, rooms.small),
+                DIRECT => self.direct(member, rooms.of(SlotSize::Small)),
                 _ => return None,
             };
             if schedule.is_some() {

@@ -7,7 +7,7 @@ mod portions;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, RegionToken, Result};
-use collectives::{Area, Local, Operand, Place, Round, Schedule, Slots, Transfer};
+use collectives::{Area, Local, Operand, Place, Round, Schedule, Transfer};
 use driver_shm::{Board, LONG_BYTES_MIN, Series, Turn};
 use memory::Buffer;
 
@@ -132,12 +132,7 @@ impl<P: Copy> Execution<P> {
         self.pending.clear();
         self.repack(End::BeforeFirstRound);
         if self.task.schedule.uses_board() {
-            let slots = match self.task.schedule.slots() {
-                Slots::Tiny => driver_shm::Slots::Tiny,
-                Slots::Small => driver_shm::Slots::Small,
-                Slots::Middle => driver_shm::Slots::Middle,
-                Slots::Large => driver_shm::Slots::Large,
-            };
+            let slots = self.task.schedule.slots();
             let series = Series { blocking: self.is_blocking, slots };
             self.turn = Some(board_of(channel).begin(series, self.task.schedule.turns()));
         }
