@@ -11,6 +11,7 @@ use wire::Records;
 use crate::counters::{Counters, Observer};
 use crate::flow::{ContextSlot, InFlow, OutFlow};
 use crate::gate::{Chunk, Gate, Waiting, eager_cost};
+use crate::gates::Gates;
 use crate::matching::{Matching, Selector};
 use crate::model::{RailFigures, RailModel};
 use crate::numbering::Content as Posted;
@@ -78,7 +79,7 @@ pub struct Engine {
     pub(crate) own: GateId,
     pub(crate) rails: Vec<RailProfile>,
     pub(crate) models: Vec<RailModel>,
-    pub(crate) gates: Vec<Gate>,
+    pub(crate) gates: Gates,
     pub(crate) contexts: Slab<Context>,
     pub(crate) contexts_by_id: HashMap<ContextId, ContextSlot>,
     pub(crate) requests: Requests,
@@ -91,8 +92,6 @@ pub struct Engine {
     pub(crate) revocations: Vec<RegionToken>,
     /// How many chunks and fetches there were so far.
     pub(crate) submitted: u64,
-    /// Gates whose outbox is not empty, in the order in which they got something.
-    pub(crate) gates_with_work: VecDeque<GateId>,
     pub(crate) strategy: Box<dyn Strategy>,
     pub(crate) plan: Plan,
     /// How many contexts have preferences.
@@ -133,7 +132,7 @@ impl Engine {
             own,
             models: rails.iter().map(RailModel::new).collect(),
             rails,
-            gates: Vec::new(),
+            gates: Gates::new(),
             contexts: Slab::new(),
             contexts_by_id: HashMap::new(),
             requests: Requests::new(),
@@ -143,7 +142,6 @@ impl Engine {
             fetches: VecDeque::new(),
             revocations: Vec::new(),
             submitted: 0,
-            gates_with_work: VecDeque::new(),
             strategy,
             plan: Plan::default(),
             preferring: 0,
@@ -169,26 +167,22 @@ impl Engine {
 
     /// Tells over which rails a peer is reached, and whether memory can be fetched between the two.
     pub fn connect(&mut self, gate: GateId, rails: &[RailId], fetches: bool) {
-        let index = gate.0 as usize;
-        if self.gates.len() <= index {
-            self.gates.resize_with(index + 1, Gate::unconnected);
-        }
         let rails: Vec<_> = rails.iter().map(|&id| (id, &self.rails[usize::from(id.0)])).collect();
-        self.gates[index].connect(&rails, fetches);
+        self.gates.make(gate).connect(&rails, fetches);
     }
 
     /// Uses a rail to `gate` no more: what may not have arrived goes again over the others. Returns
     /// whether there are any; if not, the peer is lost.
     pub fn lose_rail(&mut self, gate: GateId, rail: RailId) -> bool {
-        let state = &mut self.gates[gate.0 as usize];
+        let state = &mut self.gates[gate];
         state.rails.retain(|&other| other != rail);
         if let Some(numbered) = &mut state.numbered {
             numbered.lose(rail);
             if numbered.has_again() {
-                self.list(gate);
+                self.gates.list(gate);
             }
         }
-        !self.gates[gate.0 as usize].rails.is_empty()
+        !self.gates[gate].rails.is_empty()
     }
 
     /// Learns that a peer without rails has finished: what answers its messages, and tells it of
@@ -198,13 +192,14 @@ impl Engine {
         if self.requests.iter().any(|one| one.gate == gate && !ended.contains(&one.state)) {
             return false;
         }
-        let state = &mut self.gates[gate.0 as usize];
+        let state = &mut self.gates[gate];
         let is_control = |waiting: &Waiting| matches!(waiting.chunk, Chunk::Control(_));
         if !state.outbox.iter().all(is_control) {
             return false;
         }
         state.outbox.clear();
         state.numbered = None;
+        self.gates.unlist_if_idle(gate);
         true
     }
 
@@ -251,12 +246,12 @@ impl Engine {
     /// Whether [`connect`](Self::connect) was called for `gate`.
     #[inline]
     pub fn is_connected(&self, gate: GateId) -> bool {
-        self.gates.get(gate.0 as usize).is_some_and(Gate::is_connected)
+        self.gates.get(gate).is_some_and(Gate::is_connected)
     }
 
     /// Whether memory can be fetched between this process and `gate`.
     pub fn fetches_from(&self, gate: GateId) -> bool {
-        self.gates[gate.0 as usize].fetch_segment_bytes_min.is_some()
+        self.gates[gate].fetch_segment_bytes_min.is_some()
     }
 
     /// Opens a message space in which this process has the given rank. Messages for it that came
@@ -473,7 +468,7 @@ impl Engine {
             // Copied as it is matched.
             return None;
         }
-        let gate = &self.gates[gate.0 as usize];
+        let gate = &self.gates[gate];
         let segment_min = gate.fetch_segment_bytes_min?;
         let announced = gate.outbox.back().map(|waiting| waiting.chunk);
         let wanted = matches!(announced, Some(Chunk::Announce(of)) if of == index)
@@ -524,7 +519,13 @@ impl Engine {
     /// Whether anything waits for a rail: packets or fetches.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !self.gates_with_work.is_empty() || !self.fetches.is_empty()
+        self.gates.with_work() > 0 || !self.fetches.is_empty()
+    }
+
+    /// How often the state of a gate was looked at so far: what tests count as work.
+    #[cfg(debug_assertions)]
+    pub fn looks_at_gates(&self) -> u64 {
+        self.gates.looks()
     }
 
     /// How many requests, unexpected messages and contexts there are: all zero when everything was
@@ -537,7 +538,7 @@ impl Engine {
     /// use of and not yet reported to it. When nothing is underway between two processes, what one
     /// may send and what the other has not reported make [`base::limits::EAGER_CREDIT_BYTES`].
     pub fn credit(&self, gate: GateId) -> (usize, usize) {
-        let gate = &self.gates[gate.0 as usize];
+        let gate = &self.gates[gate];
         (gate.credit, gate.owed)
     }
 
@@ -562,7 +563,7 @@ impl Engine {
     fn count_announced(&mut self, gate: GateId, length: usize) {
         self.counters.announced.add(1);
         self.counters.announced_bytes.add(length as u64);
-        if length <= self.gates[gate.0 as usize].eager_bytes_max {
+        if length <= self.gates[gate].eager_bytes_max {
             self.counters.credit_stalls.add(1);
         }
     }
@@ -599,7 +600,7 @@ impl Engine {
     /// must be announced instead.
     #[inline]
     pub(crate) fn take_credit(&mut self, gate: GateId, length: usize) -> bool {
-        let gate = &mut self.gates[gate.0 as usize];
+        let gate = &mut self.gates[gate];
         let cost = eager_cost(length);
         let eager = length <= gate.eager_bytes_max && cost <= gate.credit;
         if eager {
@@ -612,19 +613,9 @@ impl Engine {
     #[inline]
     pub(crate) fn push_chunk(&mut self, gate: GateId, chunk: Chunk) {
         self.submitted += 1;
-        self.gates[gate.0 as usize].outbox.push_back(Waiting::new(chunk));
+        self.gates[gate].outbox.push_back(Waiting::new(chunk));
         self.counters.outbox.rise(1);
-        self.list(gate);
-    }
-
-    /// Notes that something waits for a gate.
-    #[inline]
-    fn list(&mut self, gate: GateId) {
-        let state = &mut self.gates[gate.0 as usize];
-        if !state.listed {
-            state.listed = true;
-            self.gates_with_work.push_back(gate);
-        }
+        self.gates.list(gate);
     }
 
     pub(crate) fn push_control(&mut self, gate: GateId, record: wire::Record<'static>) {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use base::{RailId, RailProfile, limits};
 use wire::Record;
 
+use crate::list::Links;
 use crate::numbering::Numbered;
 
 /// One peer process.
@@ -14,8 +15,9 @@ pub(crate) struct Gate {
     pub rails: Vec<RailId>,
     /// What waits to be sent, oldest first.
     pub outbox: VecDeque<Waiting>,
-    /// Whether the engine's list of gates with work holds this one.
-    pub listed: bool,
+    /// Whether the engine's list of gates with work holds this one, and its neighbours there.
+    pub is_listed: bool,
+    pub work_links: Links,
     /// Eager bytes that may still be sent before the peer has made use of earlier ones.
     pub credit: usize,
     /// Eager bytes of the peer that were made use of and not yet reported.
@@ -66,7 +68,8 @@ impl Gate {
         Self {
             rails: Vec::new(),
             outbox: VecDeque::new(),
-            listed: false,
+            is_listed: false,
+            work_links: Links::NONE,
             credit: limits::EAGER_CREDIT_BYTES,
             owed: 0,
             packet_bytes_max: 0,
@@ -89,6 +92,12 @@ impl Gate {
         self.numbered = (rails.len() > 1).then(Box::default);
         let segment_min = rails.iter().map(|rail| rail.1.fetch_segment_bytes_min).min();
         self.fetch_segment_bytes_min = segment_min.filter(|_| fetches);
+    }
+
+    /// Whether something waits to be sent, for the first time or again.
+    pub(crate) fn has_work(&self) -> bool {
+        let again = self.numbered.as_ref().is_some_and(|numbered| numbered.has_again());
+        !self.outbox.is_empty() || again
     }
 
     pub(crate) fn is_connected(&self) -> bool {

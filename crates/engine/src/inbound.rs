@@ -98,7 +98,7 @@ impl Engine {
 
     /// Whether something that was posted before the packet with this number is not here yet.
     fn comes_too_early(&self, gate: GateId, number: Option<u32>) -> bool {
-        let numbered = &self.gates[gate.0 as usize].numbered;
+        let numbered = &self.gates[gate].numbered;
         let lacks = |number| numbered.as_ref().is_some_and(|state| state.lacks_before(number));
         number.is_some_and(lacks)
     }
@@ -106,7 +106,7 @@ impl Engine {
     /// What follows when a packet or part has arrived where several rails lead.
     #[inline]
     fn after_arrival(&mut self, gate: GateId) -> Result<(), Malformed> {
-        if self.gates[gate.0 as usize].numbered.is_none() {
+        if self.gates[gate].numbered.is_none() {
             return Ok(());
         }
         while let Some(request) = self.numbered(gate)?.next_deferred() {
@@ -119,7 +119,7 @@ impl Engine {
     /// What several rails need; a peer that counts although one rail leads to it had more once, or
     /// sees more.
     fn numbered(&mut self, gate: GateId) -> Result<&mut Numbered, Malformed> {
-        let numbered = self.gates[gate.0 as usize].numbered.as_mut();
+        let numbered = self.gates[gate].numbered.as_mut();
         numbered.map(|numbered| &mut **numbered).ok_or(Malformed { offset: 0, what: UNCOUNTED })
     }
 
@@ -128,13 +128,13 @@ impl Engine {
         let parts = self.numbered(gate)?.acknowledge(below);
         let parts = parts.ok_or(Malformed { offset: 0, what: "a number that was not sent" })?;
         parts.iter().for_each(|part| self.part_is_over(part.request));
-        self.unlist_if_empty(gate);
+        self.gates.unlist_if_idle(gate);
         Ok(())
     }
 
     /// Tells the sender what is here, if it is time to.
     fn tell_received(&mut self, gate: GateId) {
-        let Some(numbered) = &mut self.gates[gate.0 as usize].numbered else { return };
+        let Some(numbered) = &mut self.gates[gate].numbered else { return };
         if let Some(below) = numbered.tell_if_due() {
             self.push_control(gate, Record::Received { below });
         }
@@ -199,7 +199,7 @@ impl Engine {
         if receive.bytes == receive.wanted() {
             self.counters.streamed.add(1);
             self.complete(index);
-            if let Some(numbered) = &mut self.gates[gate.0 as usize].numbered {
+            if let Some(numbered) = &mut self.gates[gate].numbered {
                 numbered.is_awaited();
             }
         }
@@ -272,8 +272,7 @@ impl Engine {
     fn handle_record(&mut self, gate: GateId, record: Record<'_>) -> Result<(), Malformed> {
         match record {
             Record::Announce { request: NO_REQUEST, region, .. }
-                if region.is_none()
-                    || self.gates[gate.0 as usize].fetch_segment_bytes_min.is_none() =>
+                if region.is_none() || self.gates[gate].fetch_segment_bytes_min.is_none() =>
             {
                 Err(Malformed { offset: 0, what: "data ahead that cannot be reached" })
             }
@@ -441,7 +440,7 @@ impl Engine {
         if gate == self.own {
             return self.copy_locally(index);
         }
-        let fetches = self.gates[gate.0 as usize].fetch_segment_bytes_min.is_some();
+        let fetches = self.gates[gate].fetch_segment_bytes_min.is_some();
         match region {
             _ if length == 0 && remote != NO_REQUEST => {
                 self.complete(index);
@@ -526,7 +525,7 @@ impl Engine {
     /// Notes that eager data of `gate` was made use of, and tells it now and then.
     #[inline(always)]
     pub(crate) fn owe_credit(&mut self, gate: GateId, length: usize) {
-        let state = &mut self.gates[gate.0 as usize];
+        let state = &mut self.gates[gate];
         state.owed += eager_cost(length);
         if state.owed >= limits::EAGER_CREDIT_BYTES / 2 {
             self.report_credit(gate);
@@ -535,11 +534,11 @@ impl Engine {
 
     #[cold]
     fn report_credit(&mut self, gate: GateId) {
-        if !self.gates[gate.0 as usize].is_connected() {
+        if !self.gates[gate].is_connected() {
             // It has finished, and was let go.
             return;
         }
-        let bytes = std::mem::take(&mut self.gates[gate.0 as usize].owed) as u32;
+        let bytes = std::mem::take(&mut self.gates[gate].owed) as u32;
         self.counters.credit_reported.add(u64::from(bytes));
         self.push_control(gate, Record::Credit { bytes });
     }
@@ -561,7 +560,7 @@ impl Engine {
                 self.take_data(gate, receiver, offset, payload)?;
             }
             Record::Credit { bytes } => {
-                let state = &mut self.gates[gate.0 as usize];
+                let state = &mut self.gates[gate];
                 let credit = limits::EAGER_CREDIT_BYTES.min(state.credit + bytes as usize);
                 self.counters.credit_returned.add((credit - state.credit) as u64);
                 state.credit = credit;

@@ -14,6 +14,7 @@ mod counters;
 mod engine;
 mod flow;
 mod gate;
+mod gates;
 mod inbound;
 mod list;
 mod matching;

@@ -109,7 +109,7 @@ impl Engine {
     #[inline(always)]
     pub fn send_short(&mut self, send: &Send, post: impl PostShort) -> bool {
         let length = send.buffer.len();
-        let Some(gate) = self.gates.get_mut(send.gate.0 as usize) else { return false };
+        let Some(gate) = self.gates.get_mut(send.gate) else { return false };
         let context = &mut self.contexts[send.context.0];
         let Some(flow) = context.out_flows.get_mut(send.peer as usize) else { return false };
         let free = gate.outbox.is_empty()
@@ -150,7 +150,7 @@ impl Engine {
         rail: RailId,
         post: impl FnOnce(StreamPacket<'_>) -> bool,
     ) -> Option<bool> {
-        let state = &mut self.gates[gate.0 as usize];
+        let state = &mut self.gates[gate];
         let Chunk::Stream(index, receiver) = state.outbox.front()?.chunk else { return None };
         if state.outbox.len() > 1 {
             return None;
@@ -171,7 +171,7 @@ impl Engine {
                 state.outbox.pop_front();
                 self.counters.outbox.fall(1);
                 self.end_stream(index);
-                self.unlist_if_empty(gate);
+                self.gates.unlist_if_idle(gate);
             }
         }
         Some(posted)
@@ -179,25 +179,23 @@ impl Engine {
 
     /// How many chunks wait for a gate.
     pub fn waiting(&self, gate: GateId) -> usize {
-        self.gates[gate.0 as usize].outbox.len()
+        self.gates[gate].outbox.len()
     }
 
     /// A gate for which something waits, in turn.
     #[inline]
     pub fn gate_with_work(&mut self) -> Option<GateId> {
-        let gate = self.gates_with_work.pop_front()?;
-        self.gates_with_work.push_back(gate);
-        Some(gate)
+        self.gates.next_with_work()
     }
 
     /// How many gates have something waiting.
     pub fn gates_with_work(&self) -> usize {
-        self.gates_with_work.len()
+        self.gates.with_work()
     }
 
     /// The rails that lead to a gate.
     pub fn rails_of(&self, gate: GateId) -> &[RailId] {
-        &self.gates[gate.0 as usize].rails
+        &self.gates[gate].rails
     }
 
     /// Asks what `rail`, which has room, shall carry to `gate` next; `backlog` tells how many bytes
@@ -213,7 +211,7 @@ impl Engine {
         if let Some(again) = self.plan_again(gate) {
             return again;
         }
-        let state = &self.gates[gate.0 as usize];
+        let state = &self.gates[gate];
         if state.outbox.is_empty() {
             return Planned::Nothing;
         }
@@ -252,7 +250,7 @@ impl Engine {
 
     /// What was lost with its rail goes before all else.
     fn plan_again(&mut self, gate: GateId) -> Option<Planned> {
-        let numbered = self.gates[gate.0 as usize].numbered.as_ref()?;
+        let numbered = self.gates[gate].numbered.as_ref()?;
         let (number, content) = numbered.next_again()?;
         let planned = match content {
             Content::Packet(bytes) => Planned::Packet(bytes.len()),
@@ -273,37 +271,37 @@ impl Engine {
             return;
         }
         let mut at = 0;
-        if let Some(numbered) = &mut self.gates[gate.0 as usize].numbered {
+        if let Some(numbered) = &mut self.gates[gate].numbered {
             let (number, received) = numbered.next();
             at = Record::Number { number, received }.emit(out);
         }
         let plan = std::mem::take(&mut self.plan);
         for entry in &plan.entries {
-            let chunk = self.gates[gate.0 as usize].outbox[entry.index].chunk;
+            let chunk = self.gates[gate].outbox[entry.index].chunk;
             at += self.write_chunk(chunk, entry.payload, &mut out[at..]);
         }
         assert_eq!(at, out.len(), "the packet is as long as planned");
         self.counters.packets_planned.add(1);
         self.counters.outbox.fall(plan.entries.len() as u64);
-        if let Some(numbered) = &mut self.gates[gate.0 as usize].numbered {
+        if let Some(numbered) = &mut self.gates[gate].numbered {
             numbered.retain(rail, Content::Packet((&*out).into()));
         }
         // Rising order: those removed before shift the rest by one each.
         for (removed, entry) in plan.entries.iter().enumerate() {
-            let outbox = &mut self.gates[gate.0 as usize].outbox;
+            let outbox = &mut self.gates[gate].outbox;
             let waiting = outbox.remove(entry.index - removed).expect("the chunk was planned");
             self.after_write(gate, waiting.chunk, entry.payload);
         }
         self.count_overtaken(gate, &plan);
         self.plan = plan;
-        self.unlist_if_empty(gate);
+        self.gates.unlist_if_idle(gate);
     }
 
     /// Notes which chunks stay behind younger ones that go.
     fn count_overtaken(&mut self, gate: GateId, plan: &Plan) {
         let Some(last) = plan.entries.last() else { return };
         let overtaken = last.index + 1 - plan.entries.len();
-        for waiting in self.gates[gate.0 as usize].outbox.iter_mut().take(overtaken) {
+        for waiting in self.gates[gate].outbox.iter_mut().take(overtaken) {
             waiting.overtaken = waiting.overtaken.saturating_add(1);
         }
     }
@@ -319,7 +317,7 @@ impl Engine {
             return self.part(&part, Some(number));
         }
         let Entry { index, payload } = self.plan.part.take().expect("a part was planned");
-        let state = &mut self.gates[gate.0 as usize];
+        let state = &mut self.gates[gate];
         let Chunk::Stream(request, receiver) = state.outbox[index].chunk else {
             unreachable!("parts are of granted messages")
         };
@@ -341,7 +339,7 @@ impl Engine {
             numbered.retain(rail, Content::Part(part));
             number
         });
-        self.unlist_if_empty(gate);
+        self.gates.unlist_if_idle(gate);
         self.part(&part, number)
     }
 
@@ -357,11 +355,11 @@ impl Engine {
     }
 
     fn posted_again(&mut self, gate: GateId, rail: RailId) {
-        if let Some(numbered) = &mut self.gates[gate.0 as usize].numbered {
+        if let Some(numbered) = &mut self.gates[gate].numbered {
             numbered.posted_again(rail);
         }
         self.counters.sent_again.add(1);
-        self.unlist_if_empty(gate);
+        self.gates.unlist_if_idle(gate);
     }
 
     /// How the receiver names a send in a flow that it has numbered.
@@ -398,7 +396,7 @@ impl Engine {
                 send.bytes = send.buffer.len() as u64;
                 self.complete(index);
             }
-            Some(_) if self.gates[gate.0 as usize].numbered.is_none() => self.part_is_over(index),
+            Some(_) if self.gates[gate].numbered.is_none() => self.part_is_over(index),
             _ => {}
         }
     }
@@ -423,15 +421,6 @@ impl Engine {
         let send = &self.requests[index];
         if send.bytes == send.expected && send.remote == 0 {
             self.end_stream(index);
-        }
-    }
-
-    pub(crate) fn unlist_if_empty(&mut self, gate: GateId) {
-        let state = &mut self.gates[gate.0 as usize];
-        let again = state.numbered.as_ref().is_some_and(|numbered| numbered.has_again());
-        if state.outbox.is_empty() && !again {
-            state.listed = false;
-            self.gates_with_work.retain(|&other| other != gate);
         }
     }
 

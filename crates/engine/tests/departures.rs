@@ -56,6 +56,7 @@ fn credit_for_a_peer_that_has_finished_is_no_message_that_is_lost() {
     assert!(!receiver.lose_rail(GateId(0), RAIL));
     assert!(receiver.let_go(GateId(0)));
     assert_eq!(receiver.waiting(GateId(0)), 0);
+    assert!(!receiver.has_work(), "a process that waits would not go to sleep");
 }
 
 #[test]

@@ -1,0 +1,155 @@
+//! All gates of an engine, and the list of those for which something waits.
+
+#[cfg(debug_assertions)]
+use std::cell::Cell;
+use std::ops::{Index, IndexMut};
+
+use base::GateId;
+
+use crate::gate::Gate;
+use crate::list::{Chain, Links, List};
+use crate::slab::NONE;
+
+/// The gates by number. Those with work are in a list through them, in the order in which they got
+/// something: a gate is added and removed in O(1), however many there are.
+#[derive(Debug)]
+pub(crate) struct Gates {
+    all: Places,
+    with_work: List<WITH_WORK>,
+    with_work_count: usize,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    gates: Vec<Gate>,
+    /// How often a gate was looked at, for tests that count.
+    #[cfg(debug_assertions)]
+    looks: Cell<u64>,
+}
+
+/// The list of the gates for which something waits.
+const WITH_WORK: usize = 0;
+
+impl Chain<WITH_WORK> for Gate {
+    fn links(&mut self) -> &mut Links {
+        &mut self.work_links
+    }
+}
+
+impl Gates {
+    pub(crate) fn new() -> Self {
+        Self { all: Places::default(), with_work: List::EMPTY, with_work_count: 0 }
+    }
+
+    /// The gate with this number; made, unconnected, if it is not there yet.
+    pub(crate) fn make(&mut self, gate: GateId) -> &mut Gate {
+        let (gates, index) = (&mut self.all.gates, gate.0 as usize);
+        if gates.len() <= index {
+            gates.resize_with(index + 1, Gate::unconnected);
+        }
+        &mut gates[index]
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, gate: GateId) -> Option<&Gate> {
+        self.all.gates.get(gate.0 as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, gate: GateId) -> Option<&mut Gate> {
+        self.all.gates.get_mut(gate.0 as usize)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Gate> {
+        self.all.gates.iter()
+    }
+
+    /// Notes that something waits for a gate.
+    #[inline]
+    pub(crate) fn list(&mut self, gate: GateId) {
+        let state = &mut self[gate];
+        if !state.is_listed {
+            state.is_listed = true;
+            self.with_work_count += 1;
+            self.with_work.push_back(&mut self.all, gate.0);
+        }
+    }
+
+    /// Takes a gate out of the list if nothing waits for it.
+    pub(crate) fn unlist_if_idle(&mut self, gate: GateId) {
+        let state = &mut self[gate];
+        if state.is_listed && !state.has_work() {
+            state.is_listed = false;
+            self.with_work_count -= 1;
+            self.with_work.remove(&mut self.all, gate.0);
+        }
+    }
+
+    /// The gates with work take turns: the first goes behind the others.
+    #[inline]
+    pub(crate) fn next_with_work(&mut self) -> Option<GateId> {
+        let first = self.with_work.first;
+        if first == NONE {
+            return None;
+        }
+        if self.with_work_count > 1 {
+            self.with_work.remove(&mut self.all, first);
+            self.with_work.push_back(&mut self.all, first);
+        }
+        Some(GateId(first))
+    }
+
+    /// For how many gates something waits.
+    #[inline]
+    pub(crate) fn with_work(&self) -> usize {
+        self.with_work_count
+    }
+
+    /// How often a gate was looked at so far.
+    #[cfg(debug_assertions)]
+    pub(crate) fn looks(&self) -> u64 {
+        self.all.looks.get()
+    }
+}
+
+impl Places {
+    #[inline(always)]
+    fn count_look(&self) {
+        #[cfg(debug_assertions)]
+        self.looks.set(self.looks.get() + 1);
+    }
+}
+
+impl Index<u32> for Places {
+    type Output = Gate;
+
+    #[inline(always)]
+    fn index(&self, index: u32) -> &Gate {
+        self.count_look();
+        &self.gates[index as usize]
+    }
+}
+
+impl IndexMut<u32> for Places {
+    #[inline(always)]
+    fn index_mut(&mut self, index: u32) -> &mut Gate {
+        self.count_look();
+        &mut self.gates[index as usize]
+    }
+}
+
+impl Index<GateId> for Gates {
+    type Output = Gate;
+
+    #[inline(always)]
+    fn index(&self, gate: GateId) -> &Gate {
+        &self.all[gate.0]
+    }
+}
+
+impl IndexMut<GateId> for Gates {
+    #[inline(always)]
+    fn index_mut(&mut self, gate: GateId) -> &mut Gate {
+        &mut self.all[gate.0]
+    }
+}
