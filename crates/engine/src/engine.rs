@@ -14,7 +14,7 @@ use crate::gate::{Chunk, Gate, Waiting, eager_cost};
 use crate::gates::Gates;
 use crate::matching::{Matching, Selector};
 use crate::model::{RailFigures, RailModel};
-use crate::numbering::Content as Posted;
+use crate::numbering::Spares;
 use crate::preferences::Preferences;
 use crate::request::{ANY_SOURCE, ANY_TAG, Outcome, RequestId, Requests, Settled, State};
 use crate::slab::Slab;
@@ -96,8 +96,10 @@ pub struct Engine {
     pub(crate) plan: Plan,
     /// How many contexts have preferences.
     pub(crate) preferring: usize,
-    /// Instead of the plan: what is to be posted once more, with its number.
-    pub(crate) again: Option<(u32, Posted)>,
+    /// Instead of the plan, something that was lost with its rail is to be posted once more.
+    pub(crate) posts_again: bool,
+    /// Memory for the packets that are kept until they have arrived.
+    pub(crate) spares: Spares,
     /// The number of each flow's first message.
     pub(crate) first_sequence: u32,
     pub(crate) counters: Arc<Counters>,
@@ -145,7 +147,8 @@ impl Engine {
             strategy,
             plan: Plan::default(),
             preferring: 0,
-            again: None,
+            posts_again: false,
+            spares: Spares::default(),
             first_sequence: 0,
             counters: Arc::default(),
             observer: None,

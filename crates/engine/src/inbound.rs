@@ -13,7 +13,7 @@ use crate::request::{RequestId, State};
 use crate::slab::Key;
 use crate::unexpected::{Content, Unexpected};
 
-const UNCOUNTED: &str = "a number, where one rail needs none";
+const UNNUMBERED: Malformed = Malformed { offset: 0, what: "a number, where one rail needs none" };
 
 /// A message as it arrives, before it has met a receive.
 struct Arrival<'a> {
@@ -120,12 +120,13 @@ impl Engine {
     /// sees more.
     fn numbered(&mut self, gate: GateId) -> Result<&mut Numbered, Malformed> {
         let numbered = self.gates[gate].numbered.as_mut();
-        numbered.map(|numbered| &mut **numbered).ok_or(Malformed { offset: 0, what: UNCOUNTED })
+        numbered.map(|numbered| &mut **numbered).ok_or(UNNUMBERED)
     }
 
     /// The peer has everything below a number.
     fn note_received(&mut self, gate: GateId, below: u32) -> Result<(), Malformed> {
-        let parts = self.numbered(gate)?.acknowledge(below);
+        let numbered = self.gates[gate].numbered.as_mut().ok_or(UNNUMBERED)?;
+        let parts = numbered.acknowledge(below, &mut self.spares);
         let parts = parts.ok_or(Malformed { offset: 0, what: "a number that was not sent" })?;
         parts.iter().for_each(|part| self.part_is_over(part.request));
         self.gates.unlist_if_idle(gate);

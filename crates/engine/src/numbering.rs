@@ -31,14 +31,14 @@ struct Sent {
 #[derive(Debug)]
 struct Retained {
     rail: RailId,
-    content: Content,
+    content: Posted,
 }
 
 /// What was posted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Posted {
     /// A packet.
-    Packet(Box<[u8]>),
+    Packet(Vec<u8>),
     /// A part of a large message.
     Part(SentPart),
 }
@@ -54,6 +54,28 @@ pub(crate) struct SentPart {
     pub offset: u64,
     /// Its length in bytes.
     pub length: usize,
+}
+
+/// Memory of packets that have arrived, for those that are kept next: of all gates of an engine.
+#[derive(Debug, Default)]
+pub(crate) struct Spares(Vec<Vec<u8>>);
+
+/// More memory than that of so many packets is given back to the system.
+const SPARES_MAX: usize = 64;
+
+impl Spares {
+    /// Empty memory, allocated only if none is left.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Takes back memory that [`take`](Self::take) gave.
+    pub(crate) fn give_back(&mut self, mut memory: Vec<u8>) {
+        if self.0.len() < SPARES_MAX {
+            memory.clear();
+            self.0.push(memory);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -86,8 +108,8 @@ impl Numbered {
     }
 
     /// Keeps what was posted under the next number.
-    pub(crate) fn retain(&mut self, rail: RailId, content: Content) {
-        if let Content::Packet(_) = content {
+    pub(crate) fn retain(&mut self, rail: RailId, content: Posted) {
+        if let Posted::Packet(_) = content {
             // Packets tell what is here.
             self.received.untold = 0;
         }
@@ -97,7 +119,7 @@ impl Numbered {
 
     /// The peer has everything below `below`; the parts among what is let go. `None`: it cannot
     /// have that, as it was never sent.
-    pub(crate) fn acknowledge(&mut self, below: u32) -> Option<Vec<SentPart>> {
+    pub(crate) fn acknowledge(&mut self, below: u32, spares: &mut Spares) -> Option<Vec<SentPart>> {
         let Sent { next, retained, again } = &mut self.sent;
         let first = next.wrapping_sub(retained.len() as u32);
         let count = below.wrapping_sub(first) as usize;
@@ -107,8 +129,11 @@ impl Numbered {
             return old.then(Vec::new);
         }
         let parts = retained.drain(..count).filter_map(|retained| match retained.content {
-            Content::Part(part) => Some(part),
-            Content::Packet(_) => None,
+            Posted::Part(part) => Some(part),
+            Posted::Packet(memory) => {
+                spares.give_back(memory);
+                None
+            }
         });
         let parts = parts.collect();
         let first = next.wrapping_sub(retained.len() as u32);
@@ -131,18 +156,19 @@ impl Numbered {
     }
 
     /// The number of what is to be posted again next, and what it is.
-    pub(crate) fn next_again(&self) -> Option<(u32, &Content)> {
+    pub(crate) fn next_again(&self) -> Option<(u32, &Posted)> {
         let number = *self.sent.again.front()?;
         let place = self.place(number)?;
         Some((number, &self.sent.retained[place].content))
     }
 
-    /// What [`next_again`](Self::next_again) told of was posted on `rail`.
-    pub(crate) fn posted_again(&mut self, rail: RailId) {
-        let Some(number) = self.sent.again.pop_front() else { return };
-        if let Some(place) = self.place(number) {
-            self.sent.retained[place].rail = rail;
-        }
+    /// What [`next_again`](Self::next_again) told of is posted on `rail` now.
+    pub(crate) fn post_again(&mut self, rail: RailId) -> Option<(u32, &Posted)> {
+        let number = self.sent.again.pop_front()?;
+        let place = self.place(number)?;
+        let retained = &mut self.sent.retained[place];
+        retained.rail = rail;
+        Some((number, &retained.content))
     }
 
     /// Whether something is to be posted again.
@@ -239,8 +265,8 @@ impl Numbered {
 mod tests {
     use super::*;
 
-    fn packet(byte: u8) -> Content {
-        Content::Packet([byte].into())
+    fn packet(byte: u8) -> Posted {
+        Posted::Packet(vec![byte])
     }
 
     fn part(request: u32) -> SentPart {
@@ -249,23 +275,40 @@ mod tests {
 
     #[test]
     fn what_was_on_a_lost_rail_goes_again() {
-        let mut numbered = Numbered::default();
+        let (mut numbered, mut spares) = (Numbered::default(), Spares::default());
         for (byte, rail) in [(0, 0), (1, 1), (2, 0)] {
             assert_eq!(numbered.next(), (u32::from(byte), 0));
             numbered.retain(RailId(rail), packet(byte));
         }
-        numbered.retain(RailId(1), Content::Part(part(9)));
-        assert_eq!(numbered.acknowledge(1), Some(vec![]));
+        numbered.retain(RailId(1), Posted::Part(part(9)));
+        assert_eq!(numbered.acknowledge(1, &mut spares), Some(vec![]));
         numbered.lose(RailId(0));
         assert_eq!(numbered.next_again(), Some((2, &packet(2))));
-        numbered.posted_again(RailId(1));
+        assert_eq!(numbered.post_again(RailId(1)), Some((2, &packet(2))));
         assert_eq!(numbered.next_again(), None);
         numbered.lose(RailId(1));
         assert_eq!(numbered.next_again(), Some((1, &packet(1))));
-        assert_eq!(numbered.acknowledge(4), Some(vec![part(9)]));
+        assert_eq!(numbered.acknowledge(4, &mut spares), Some(vec![part(9)]));
         assert_eq!(numbered.next_again(), None);
-        assert_eq!(numbered.acknowledge(2), Some(vec![]), "old news");
-        assert_eq!(numbered.acknowledge(5), None, "never sent");
+        assert_eq!(numbered.acknowledge(2, &mut spares), Some(vec![]), "old news");
+        assert_eq!(numbered.acknowledge(5, &mut spares), None, "never sent");
+    }
+
+    #[test]
+    fn packets_are_kept_in_the_memory_of_those_that_have_arrived() {
+        let (mut numbered, mut spares) = (Numbered::default(), Spares::default());
+        let mut keep = |number: u32, spares: &mut Spares| {
+            let mut memory = spares.take();
+            memory.extend_from_slice(&[1; 100]);
+            let address = memory.as_ptr();
+            numbered.retain(RailId(0), Posted::Packet(memory));
+            assert_eq!(numbered.acknowledge(number + 1, spares), Some(vec![]));
+            address
+        };
+        let first = keep(0, &mut spares);
+        assert!((1..9).all(|number| keep(number, &mut spares) == first));
+        (0..2 * SPARES_MAX).for_each(|_| spares.give_back(vec![0; 100]));
+        assert_eq!(spares.0.len(), SPARES_MAX, "what is kept for later has a limit");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use wire::{Envelope, FlowLabel, PartLabel, Record};
 
 use crate::engine::{Context, Engine, Send};
 use crate::gate::{Chunk, RAILS_MAX, Waiting, eager_cost};
-use crate::numbering::{Content, Numbered, SentPart};
+use crate::numbering::{Numbered, Posted, SentPart, Spares};
 use crate::outbox::Outbox;
 use crate::preferences::plan_by_preferences;
 use crate::request::{Request, RequestId, State};
@@ -27,10 +27,10 @@ pub enum Planned {
 }
 
 /// The packet of a short message that passes by the outbox.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ShortPacket<'a> {
-    /// Its number, and up to which number everything is here, where packets are numbered.
-    number: Option<(u32, u32)>,
+    /// Where packets are numbered.
+    kept: Option<Kept<'a>>,
     flow: u32,
     sequence: u32,
     tag: i32,
@@ -38,22 +38,39 @@ pub struct ShortPacket<'a> {
     buffer: &'a Buffer,
 }
 
+/// A packet that is kept until it has arrived.
+#[derive(Debug)]
+struct Kept<'a> {
+    number: u32,
+    /// Up to which number everything is here.
+    received: u32,
+    /// Where it is kept.
+    copy: &'a mut Vec<u8>,
+}
+
 impl ShortPacket<'_> {
     /// Its length in bytes.
     #[inline(always)]
     pub fn packet_len(&self) -> usize {
-        let number = self.number.map_or(0, |_| wire::NUMBER_BYTES);
+        let number = self.kept.as_ref().map_or(0, |_| wire::NUMBER_BYTES);
         number + wire::padded(wire::MESSAGE_HEADER_BYTES, self.length)
     }
 
     /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
     #[inline(always)]
-    pub fn write(&self, out: &mut [u8]) {
-        let mut out = out;
-        if let Some((number, received)) = self.number {
-            let header = Record::Number { number, received }.emit(out);
-            out = &mut out[header..];
+    pub fn write(mut self, out: &mut [u8]) {
+        match self.kept.take() {
+            None => self.write_record(out),
+            Some(Kept { number, received, copy }) => {
+                let header = Record::Number { number, received }.emit(out);
+                self.write_record(&mut out[header..]);
+                copy.extend_from_slice(out);
+            }
         }
+    }
+
+    #[inline(always)]
+    fn write_record(&self, out: &mut [u8]) {
         let (header, payload) = out.split_at_mut(wire::MESSAGE_HEADER_BYTES);
         // The header last: whoever waits for the packet looks at its first line all the time, and takes
         // it away between a first and a later store if data is gathered meanwhile.
@@ -121,14 +138,14 @@ impl Engine {
             return false;
         }
         let Send { tag, ref buffer, .. } = *send;
-        let (sequence, number) = (flow.sequence, None);
-        let packet = ShortPacket { number, flow: flow.number, sequence, tag, length, buffer };
+        let (sequence, kept) = (flow.sequence, None);
+        let packet = ShortPacket { kept, flow: flow.number, sequence, tag, length, buffer };
         let posted = match (&gate.rails[..], &mut gate.numbered) {
             (&[rail], None) => post.post(rail, packet),
             (rails, Some(numbered)) if self.preferring == 0 && !numbered.has_again() => {
                 let latency = |rail: &&RailId| self.models[usize::from(rail.0)].latency_ns();
                 let Some(&rail) = rails.iter().min_by_key(latency) else { return false };
-                post_numbered(numbered, rail, packet, post)
+                post_numbered(numbered, &mut self.spares, rail, packet, post)
             }
             _ => false,
         };
@@ -207,9 +224,13 @@ impl Engine {
         backlog: &mut dyn FnMut(RailId) -> u64,
     ) -> Planned {
         self.plan.clear();
-        self.again = None;
-        if let Some(again) = self.plan_again(gate) {
-            return again;
+        let again = self.gates[gate].numbered.as_ref().and_then(|numbered| numbered.next_again());
+        self.posts_again = again.is_some();
+        // What was lost with its rail goes before all else.
+        match again {
+            Some((_, Posted::Packet(bytes))) => return Planned::Packet(bytes.len()),
+            Some((_, Posted::Part(_))) => return Planned::Part,
+            None => {}
         }
         let state = &self.gates[gate];
         if state.outbox.is_empty() {
@@ -248,26 +269,14 @@ impl Engine {
         }
     }
 
-    /// What was lost with its rail goes before all else.
-    fn plan_again(&mut self, gate: GateId) -> Option<Planned> {
-        let numbered = self.gates[gate].numbered.as_ref()?;
-        let (number, content) = numbered.next_again()?;
-        let planned = match content {
-            Content::Packet(bytes) => Planned::Packet(bytes.len()),
-            Content::Part(_) => Planned::Part,
-        };
-        self.again = Some((number, content.clone()));
-        Some(planned)
-    }
-
     /// Writes the packet just planned for `rail`; what it holds counts as sent.
     ///
     /// # Panics
     /// If `out` is not as long as [`plan`](Self::plan) said.
     pub fn write_packet(&mut self, gate: GateId, rail: RailId, out: &mut [u8]) {
-        if let Some((_, Content::Packet(bytes))) = self.again.take() {
-            out.copy_from_slice(&bytes);
-            self.posted_again(gate, rail);
+        if let Some((_, Posted::Packet(bytes))) = self.post_again(gate, rail) {
+            out.copy_from_slice(bytes);
+            self.gates.unlist_if_idle(gate);
             return;
         }
         let mut at = 0;
@@ -284,7 +293,9 @@ impl Engine {
         self.counters.packets_planned.add(1);
         self.counters.outbox.fall(plan.entries.len() as u64);
         if let Some(numbered) = &mut self.gates[gate].numbered {
-            numbered.retain(rail, Content::Packet((&*out).into()));
+            let mut copy = self.spares.take();
+            copy.extend_from_slice(out);
+            numbered.retain(rail, Posted::Packet(copy));
         }
         // Rising order: those removed before shift the rest by one each.
         for (removed, entry) in plan.entries.iter().enumerate() {
@@ -312,8 +323,8 @@ impl Engine {
     /// # Panics
     /// If no part was planned.
     pub fn take_part(&mut self, gate: GateId, rail: RailId) -> Part {
-        if let Some((number, Content::Part(part))) = self.again.take() {
-            self.posted_again(gate, rail);
+        if let Some((number, &Posted::Part(part))) = self.post_again(gate, rail) {
+            self.gates.unlist_if_idle(gate);
             return self.part(&part, Some(number));
         }
         let Entry { index, payload } = self.plan.part.take().expect("a part was planned");
@@ -336,7 +347,7 @@ impl Engine {
         self.counters.parts_sent.add(1);
         let number = state.numbered.as_mut().map(|numbered| {
             let (number, _) = numbered.next();
-            numbered.retain(rail, Content::Part(part));
+            numbered.retain(rail, Posted::Part(part));
             number
         });
         self.gates.unlist_if_idle(gate);
@@ -354,12 +365,13 @@ impl Engine {
         }
     }
 
-    fn posted_again(&mut self, gate: GateId, rail: RailId) {
-        if let Some(numbered) = &mut self.gates[gate].numbered {
-            numbered.posted_again(rail);
+    /// What was planned to be posted again, with its number, if it is that; it counts as posted.
+    fn post_again(&mut self, gate: GateId, rail: RailId) -> Option<(u32, &Posted)> {
+        if !std::mem::take(&mut self.posts_again) {
+            return None;
         }
         self.counters.sent_again.add(1);
-        self.gates.unlist_if_idle(gate);
+        self.gates[gate].numbered.as_mut()?.post_again(rail)
     }
 
     /// How the receiver names a send in a flow that it has numbered.
@@ -503,16 +515,19 @@ impl Engine {
 #[inline(never)]
 fn post_numbered(
     numbered: &mut Numbered,
+    spares: &mut Spares,
     rail: RailId,
     packet: ShortPacket<'_>,
     post: impl PostShort,
 ) -> bool {
-    let packet = ShortPacket { number: Some(numbered.next()), ..packet };
-    let posted = post.post(rail, packet);
+    let (number, received) = numbered.next();
+    let mut copy = spares.take();
+    let kept = Some(Kept { number, received, copy: &mut copy });
+    let posted = post.post(rail, ShortPacket { kept, ..packet });
     if posted {
-        let mut copy = vec![0; packet.packet_len()];
-        packet.write(&mut copy);
-        numbered.retain(rail, Content::Packet(copy.into()));
+        numbered.retain(rail, Posted::Packet(copy));
+    } else {
+        spares.give_back(copy);
     }
     posted
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::{Aggregate, Split};
-use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send};
+use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send, ShortPacket};
 use memory::{Buffer, Scratch};
 
 const RAIL: RailId = RailId(0);
@@ -106,6 +106,31 @@ fn settle_announcement(one: &mut Engine, two: &mut Engine) {
     for packet in packets(two, GateId(0), RAIL) {
         one.handle_packet(GateId(1), &packet).unwrap();
     }
+}
+
+#[test]
+fn a_short_message_that_took_the_short_cut_goes_again_when_its_rail_is_lost() {
+    let (mut one, mut two, context) = introduced(engine(0, 2), engine(1, 2));
+    receive(&mut two, context, Some(0), Some(5), buffer(8));
+    send(&mut one, context, 5, filled(1, 8));
+    settle(&mut one, &mut two);
+    let (gate, peer, tag, synchronous) = (GateId(1), 1, 6, false);
+    let message = Send { gate, peer, context, tag, synchronous, buffer: filled(7, 100) };
+    let (mut taken, mut packet) = (None, Vec::new());
+    assert!(!one.send_short(&message, |_, _: ShortPacket<'_>| false), "the rail has no room");
+    let sent = one.send_short(&message, |rail, short: ShortPacket<'_>| {
+        (taken, packet) = (Some(rail), vec![0; short.packet_len()]);
+        short.write(&mut packet);
+        true
+    });
+    assert!(sent && one.lose_rail(gate, taken.unwrap()));
+    let other = RailId(1 - taken.unwrap().0);
+    for _ in 0..3 {
+        // The other rail may have no room at first.
+        assert_eq!(one.plan(gate, other, &mut |_| 0), Planned::Packet(packet.len()));
+    }
+    assert_eq!(packets(&mut one, gate, other), [packet]);
+    assert!(!one.has_work());
 }
 
 #[test]
