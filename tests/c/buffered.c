@@ -1,6 +1,8 @@
 // Buffered sends: they complete without a receive, fail with MPI_ERR_BUFFER when the buffer is too
 // small or missing, detaching waits until the messages are on their way, the space is used again.
 // run: 2
+// hosts
+// checkers: address memory
 #include "check.h"
 
 static void without_receive(void) {

@@ -1,6 +1,8 @@
 // Cancelling: receives that match nothing; sends that were never matched (eager, synchronous, large):
 // whether they are cancelled or not, MPI_Wait returns, and what was not cancelled is received.
 // run: 2
+// hosts
+// checkers: address memory
 #include "check.h"
 
 enum { LARGEST = 1 << 20 };

@@ -5,6 +5,8 @@
 // run: 2 3 8
 // each: auto never
 // timeout: 60
+// hosts
+// checkers: address
 #include <time.h>
 #include "check.h"
 

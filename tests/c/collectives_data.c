@@ -1,6 +1,8 @@
 // The collectives that move data, with every root, zero to large counts, MPI_IN_PLACE, uneven and
 // empty shares, and derived types on one side.
 // run: 1 2 3 5 8
+// hosts
+// checkers: address memory
 #include "check.h"
 
 enum { LARGE = 20000, RANKS_MAX = 16 };

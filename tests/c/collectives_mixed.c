@@ -3,6 +3,8 @@
 // ahead. Also: a barrier holds until the last has come.
 // run: 2 3 5
 // timeout: 60
+// hosts
+// checkers: address
 #include "check.h"
 
 enum { STEPS = 1500, COMMS = 4, PENDING = 8 };

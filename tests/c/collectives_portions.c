@@ -3,6 +3,7 @@
 // functions of the program, while some compute; and processes that mean different sizes.
 // run: 2 3
 // one machine: portions are carried out by processes that share memory
+// checkers: threads
 #include "check.h"
 #include <time.h>
 

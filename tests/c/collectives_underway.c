@@ -2,6 +2,8 @@
 // ones and messages, completed in any order; persistent ones started in another order on each
 // process; operations of the program that call the library; errors told in the status.
 // run: 1 2 3 5
+// hosts
+// checkers: address threads
 #include "check.h"
 
 enum { MANY = 300, KINDS = 6, LENGTH_MAX = 3000 };

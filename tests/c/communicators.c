@@ -1,6 +1,8 @@
 // Making communicators: dup, split with keys and MPI_UNDEFINED, create, create_group, split_type,
 // compare, names, infos; wrong arguments; a duplicate's messages stay apart.
 // run: 1 2 3 5
+// hosts
+// checkers: address
 #include "check.h"
 
 static void duplicates(void) {

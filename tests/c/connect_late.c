@@ -2,6 +2,7 @@
 // meanwhile arrives, and so does one that it began before.
 // run: 3
 // timeout: 60
+// hosts
 #include "check.h"
 
 // Longer than any limit for making a connection.

@@ -1,6 +1,7 @@
 // Wrong arguments of point-to-point calls: each gives its error class, and a message that names the
 // call, the argument and the value.
 // run: 1 2
+// checkers: address memory
 #include "check.h"
 
 static int value;

@@ -2,6 +2,7 @@
 // must be found out even after its place was taken by a newer object. Only Combray promises the
 // second, so that part runs only there.
 // run: 1 2
+// checkers: address memory
 #include "check.h"
 
 static MPI_Status status;

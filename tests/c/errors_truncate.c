@@ -2,6 +2,8 @@
 // is consumed, and the process goes on. For eager and rendezvous sizes, posted first or unexpected,
 // and for several messages at once through MPI_Waitall.
 // run: 2
+// hosts
+// checkers: address
 #include "check.h"
 
 enum { LONGEST = 4 << 20 };

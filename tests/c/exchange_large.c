@@ -2,6 +2,7 @@
 // run: 2
 // timeout: 90
 // memory: 6
+// alone: fills the memory
 #include "check.h"
 
 #define BYTES (1 << 30)

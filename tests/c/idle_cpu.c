@@ -1,6 +1,7 @@
 // A rank that waits burns no processor time: two seconds in MPI_Recv, MPI_Wait, MPI_Probe and
 // MPI_Barrier while the others sleep, each under 1 % of it, with all its threads.
 // run: 2 4
+// hosts
 #include "check.h"
 
 static const double WAITED_SECONDS = 2.0, BURNT_SECONDS_MAX = 0.02;

@@ -1,5 +1,6 @@
 // Info objects: set, get, delete, order of keys, duplicates, lengths and limits, MPI_INFO_ENV.
 // run: 1 2
+// checkers: address memory
 #include "check.h"
 
 static void set_and_get(void) {

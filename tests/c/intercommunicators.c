@@ -1,6 +1,8 @@
 // Intercommunicators: making, splitting, duplicating and merging them; messages and all collective
 // operations between two sides of any size; wrong use is told.
 // run: 1 2 3 5
+// hosts
+// checkers: address
 #include "check.h"
 
 enum { LENGTH_MAX = 2000 };

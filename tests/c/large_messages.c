@@ -3,6 +3,7 @@
 // run: 2
 // timeout: 120
 // memory: 9
+// alone: fills the memory
 #include "check.h"
 
 static const size_t BYTES = (size_t)5 << 29;

@@ -1,6 +1,8 @@
 // What is on one machine, on however many hosts the processes run: those with one host name share
 // memory and shared windows, others do not, and all of them exchange messages.
 // run: 1 2 3 5
+// hosts
+// checkers: address threads
 #include "windows.h"
 
 static char names[64][MPI_MAX_PROCESSOR_NAME];

@@ -2,6 +2,7 @@
 // receiver, and all of it arrives once it asks.
 // run: 2
 // timeout: 60
+// hosts
 #include "check.h"
 
 enum { MESSAGES = 10000, BYTES = 8192, GROWTH_KIB_MAX = 32 * 1024 };

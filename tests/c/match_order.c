@@ -5,6 +5,8 @@
 // (MPI 5.0, section 3.5), and a receive that was posted earlier may not be passed over.
 // run: 2 3 4
 // timeout: 60
+// hosts
+// checkers: address threads memory
 #include "check.h"
 
 enum { ROUNDS = 60, PER_SENDER = 60, TAGS = 4, COMMS = 2, SENDERS_MAX = 8, MAX = PER_SENDER * SENDERS_MAX };

@@ -3,6 +3,7 @@
 // steps for each order.
 // run: 2
 // timeout: 60
+// hosts
 #include "check.h"
 
 enum { MESSAGES = 100000, SECONDS_MAX = 15 };

@@ -2,6 +2,8 @@
 // posted receive that matches, whether exact or not. Messages come one after another, so the model
 // is a plain walk along the posted receives.
 // run: 2
+// hosts
+// checkers: address
 #include "check.h"
 
 enum { ROUNDS = 200, POSTED = 40, TAGS = 3 };

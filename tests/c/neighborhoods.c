@@ -3,6 +3,8 @@
 // here says, and what belongs to no neighbour stays as it was.
 // run: 1 2 3 5 8
 // timeout: 60
+// hosts
+// checkers: address
 #include "check.h"
 
 enum { EDGES_MAX = 48, INTS_MAX = 6, ROUNDS = 24 };

@@ -4,6 +4,8 @@
 // run: 2 3
 // each: single multiple
 // timeout: 60
+// hosts
+// checkers: address threads
 #include "check.h"
 #include <stdlib.h>
 #include <string.h>

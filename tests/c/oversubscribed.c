@@ -2,6 +2,7 @@
 // collectives, with a time bound that a library which spins without yielding would not hold.
 // run: 8 16
 // timeout: 60
+// hosts
 #include "check.h"
 
 enum { ROUNDS = 200 };

@@ -3,6 +3,8 @@
 // run: 1 2 3 4
 // timeout: 60
 // combray.h
+// hosts
+// checkers: address
 #include "check.h"
 
 #include <combray.h>

@@ -4,6 +4,8 @@
 // timeout: 60
 // thread
 // combray.h
+// hosts
+// checkers: threads
 #include "check.h"
 
 #include <combray.h>

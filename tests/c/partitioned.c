@@ -2,6 +2,8 @@
 // datatype, many rounds; matching in the order of the calls; null processes; wrong use.
 // run: 1 2 3 5
 // timeout: 60
+// hosts
+// checkers: address
 #include "check.h"
 
 enum { ROUNDS = 6 };

@@ -2,6 +2,8 @@
 // run: 1 2 3
 // timeout: 60
 // thread
+// hosts
+// checkers: threads
 #include "check.h"
 
 #include <pthread.h>

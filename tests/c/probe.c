@@ -1,6 +1,8 @@
 // Probes and matched probes: blocking and not, exact and wildcard, for small and large messages; a
 // matched message is out of reach of every other receive; MPI_MESSAGE_NO_PROC.
 // run: 2 3
+// hosts
+// checkers: address memory
 #include "check.h"
 
 enum { LARGE = 300000 };

@@ -5,6 +5,8 @@
 // run: 2 3
 // each: single multiple alone
 // timeout: 60
+// hosts
+// checkers: threads
 #include "windows.h"
 #include <fcntl.h>
 #include <time.h>

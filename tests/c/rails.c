@@ -2,6 +2,7 @@
 // depends on the machine, but it must fit together.
 // run: 1 2 3
 // combray.h
+// hosts
 #include "check.h"
 #include <combray.h>
 

@@ -1,6 +1,8 @@
 // All the Test and Wait forms: any, some, all, with null and inactive requests between, statuses of
 // each, MPI_Request_get_status, MPI_Request_free of a send on its way.
 // run: 2
+// hosts
+// checkers: address memory
 #include "check.h"
 
 enum { COUNT = 16 };

@@ -2,6 +2,8 @@
 // fences with all assertions.
 // each: auto never
 // run: 2 3 5
+// hosts
+// checkers: address
 #include "windows.h"
 
 enum { TURNS = 40, LARGE = 30000 };

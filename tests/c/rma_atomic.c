@@ -3,6 +3,7 @@
 // each: auto never
 // run: 1 2 3 5
 // timeout: 60
+// hosts
 #include "windows.h"
 
 enum { TURNS = 60, ELEMENTS = 700 };

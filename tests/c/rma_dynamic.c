@@ -1,6 +1,8 @@
 // Dynamic windows: several regions that come and go, operations over the whole of one, and access
 // to what is not attached, which is refused at the next synchronization and changes nothing.
 // run: 1 2 3
+// hosts
+// checkers: address
 #include "windows.h"
 
 enum { REGIONS = 5, INTS = 4000 };

@@ -3,6 +3,7 @@
 // progress (created windows) any call of it will do.
 // run: 2 3
 // timeout: 60
+// hosts
 #include "windows.h"
 
 enum { COMPUTING_MS = 700, TURNS = 30 };

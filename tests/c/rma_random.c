@@ -4,6 +4,8 @@
 // each: auto never
 // run: 1 2 3 5
 // timeout: 60
+// hosts
+// checkers: address
 #include "windows.h"
 
 enum { SLOT = 100000, ROUNDS = CHECK_ROUNDS(40), OPERATIONS = 6 };

@@ -2,6 +2,7 @@
 // stores the others load. Allocated windows can be queried too.
 // run: 1 2 3 5
 // one machine: shares memory between all processes
+// checkers: address
 #include "windows.h"
 
 static void stores_are_seen(MPI_Win win, int *mine, int ints) {

@@ -3,6 +3,8 @@
 // run: 2 3
 // thread
 // timeout: 60
+// hosts
+// checkers: threads
 #include "windows.h"
 #include <pthread.h>
 

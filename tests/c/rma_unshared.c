@@ -1,6 +1,7 @@
 // Where memory cannot be shared, allocated windows work by messages, and shared ones are refused on
 // all processes alike.
 // run: 1 2 3
+// hosts
 #include "windows.h"
 
 int main(void) {

@@ -3,6 +3,8 @@
 // where a library changes its protocol.
 // run: 2
 // timeout: 60
+// hosts
+// checkers: address
 #include "check.h"
 
 enum { LARGEST = 1 << 22, MODES = 4, FORMS = 3 };

@@ -2,6 +2,7 @@
 // groups with string tags; buffers and error handlers of sessions.
 // run: 1 2 3 5
 // each: alone before during after
+// hosts
 #include "check.h"
 
 static int calls_of_handler;

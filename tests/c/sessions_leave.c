@@ -1,6 +1,7 @@
 // A process sends much in a session, ends the session and itself. The other receives all of it later;
 // what it still has to say of that (that buffers are free again) nobody is left to hear.
 // run: 2
+// hosts
 #include "check.h"
 
 enum { MESSAGES = 24000, BYTES = 64 };

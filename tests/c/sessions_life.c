@@ -2,6 +2,8 @@
 // all was over; process sets, their groups, communicators made of them, what these can do.
 // run: 1 2 3 5
 // each: only around again several after
+// hosts
+// checkers: address
 #include "check.h"
 
 static MPI_Session begin(void) {

@@ -3,6 +3,8 @@
 // run: 1 2 3
 // each: sessions world
 // thread
+// hosts
+// checkers: threads
 #include "check.h"
 #include <pthread.h>
 

@@ -3,6 +3,8 @@
 // run: 2 3
 // thread
 // timeout: 60
+// hosts
+// checkers: address threads
 #include "check.h"
 #include <pthread.h>
 

@@ -2,6 +2,7 @@
 // stop, and is reset alone; watermarks follow the queue of unexpected messages; levels are what
 // there is.
 // run: 1 2 3
+// hosts
 #include "check.h"
 
 typedef unsigned long long Value;

@@ -3,6 +3,7 @@
 // run: 2
 // each: single multiple
 // thread
+// checkers: threads
 #include "check.h"
 #include <pthread.h>
 

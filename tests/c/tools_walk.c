@@ -2,6 +2,7 @@
 // source and enumeration is described and read, before MPI_Init, between, and after MPI_Finalize;
 // strings come with their lengths; wrong indices, names and handles are found out.
 // run: 1 2
+// checkers: address
 #include "check.h"
 
 // Strings: room in, length with the zero byte out; no more is written than there is room for.

@@ -1,6 +1,7 @@
 // Virtual topologies against a model computed here: grids of every shape, graphs, distributed graphs
 // whose edges are given by anybody; duplicates keep them; wrong arguments.
 // run: 1 2 3 5 8
+// checkers: address
 #include "check.h"
 
 enum { DIMENSIONS_MAX = 4, EDGES_MAX = 64 };

@@ -1,6 +1,7 @@
 // Constructors, envelopes and contents: what a type was made of comes back; wrong arguments of every
 // constructor; names, duplicates, the _c forms.
 // run: 1
+// checkers: address
 #include "check.h"
 
 static MPI_Datatype type;

@@ -1,5 +1,7 @@
 // MPI_Pack and MPI_Unpack in pieces, packed messages, external32: byte order, sizes, round trips.
 // run: 1 2
+// hosts
+// checkers: address memory
 #include "check.h"
 #include <stddef.h>
 

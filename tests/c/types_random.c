@@ -3,6 +3,7 @@
 // and a message from the type to contiguous bytes and back must agree with the map.
 // run: 1 2
 // timeout: 60
+// checkers: address
 #include "check.h"
 
 #define FAR (1L << 60)

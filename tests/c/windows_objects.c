@@ -1,6 +1,8 @@
 // What hangs on windows: the attributes of the standard and of the program, names, hints, groups,
 // integers for Fortran; thousands of windows, one after the other and at once.
 // run: 1 2 3
+// hosts
+// checkers: address
 #include "windows.h"
 
 static int deleted;

@@ -1,7 +1,4 @@
-"""The emulated hosts themselves: what they share, how launchers reach them, what is left of them.
-
-Each function takes the runner of tests/run; an AssertionError is a failure.
-"""
+"""The emulated hosts themselves: what they share, how launchers reach them, what is left of them."""
 
 import os
 import pathlib
@@ -10,12 +7,10 @@ import subprocess
 import tempfile
 import time
 
-BOX = str(pathlib.Path(__file__).resolve().parent / "box")
+from harness import TESTS
+
+BOX = str(TESTS / "cluster" / "box")
 UP_SECONDS_MAX = 10.0
-
-
-class Skip(Exception):
-    """The scenario cannot be played here."""
 
 
 class Box:

@@ -1,17 +1,17 @@
-"""Jobs on two hosts whose network interfaces are cut, or slowed, or whose processes die.
-
-Each function takes the runner of tests/run, whose launcher starts processes on box1 and box2; an
-AssertionError is a failure.
-"""
+"""Jobs on two hosts whose network interfaces are cut, or slowed, or whose processes die."""
 
 import os
 import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 import time
 
-BOX = str(pathlib.Path(__file__).resolve().parent / "box")
+from harness import TESTS, jobs
+from harness.scenarios import places
+
+BOX = str(TESTS / "cluster" / "box")
 # Slow enough that a message of 8 MiB takes a tenth of a second and is cut in its middle.
 RATES = {"eth0": "500mbit", "eth1": "300mbit"}
 TRANSFER_SECONDS = 3
@@ -21,42 +21,44 @@ UNDERWAY_SECONDS = 1.5
 END_SECONDS_MAX = 30.0
 
 
-class Skip(Exception):
-    """The scenario cannot be played here."""
+class Transfer:
+    """Two hosts of a box of its own, and a job on them that something happens to."""
+
+    def __init__(self, runner, folder):
+        self.environment = ["env", f"COMBRAY_BOX={folder}"]
+        self.mpiexec, self.program = runner.mpiexec, str(runner.build / "transfer")
+
+    def box(self, *words):
+        subprocess.run([*self.environment, BOX, *words], check=True)
+
+    def rate(self, interface, rate):
+        for host in ("box1", "box2"):
+            self.box("rate", host, interface, rate)
+
+    def disturbed(self, disturb, seconds=TRANSFER_SECONDS, pause=0):
+        """Run a transfer, disturb it under way; gives its exit code and output."""
+        self.box("up", "2", *RATES.values())
+        process = jobs.start([*self.environment, *self.mpiexec, "-n", "2", self.program, seconds, pause])
+        try:
+            time.sleep(UNDERWAY_SECONDS)
+            assert process.poll() is None, f"ended too early:\n{process.communicate()[0]}"
+            disturb()
+            output, _ = process.communicate(timeout=seconds + END_SECONDS_MAX)
+            return process.returncode, output
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"no end after {seconds + END_SECONDS_MAX} s\n{jobs.end(process)}") from None
+        finally:
+            self.box("down")
 
 
-def box(*words):
-    subprocess.run([BOX, *words], check=True)
+def transfer(function):
+    """Gives the scenario a transfer on hosts of its own."""
+    def scenario(runner):
+        with tempfile.TemporaryDirectory(prefix="rails-", dir=runner.build) as folder:
+            function(Transfer(runner, folder))
 
-
-def shape(rates):
-    for host in ("box1", "box2"):
-        for interface, rate in rates.items():
-            box("rate", host, interface, rate)
-
-
-def disturbed(runner, disturb, seconds=TRANSFER_SECONDS, pause=0):
-    """Run a transfer, disturb it under way; gives its exit code and output."""
-    command = [*runner.mpiexec, "-n", "2", str(runner.build / "transfer"), str(seconds), str(pause)]
-    shape(RATES)
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace",
-                               start_new_session=True)
-    try:
-        time.sleep(UNDERWAY_SECONDS)
-        assert process.poll() is None, f"ended too early:\n{process.communicate()[0]}"
-        disturb()
-        output, _ = process.communicate(timeout=seconds + END_SECONDS_MAX)
-        return process.returncode, output
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGTERM)
-        time.sleep(1)
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        raise AssertionError(f"no end after {seconds + END_SECONDS_MAX} s\n{output}") from None
-    finally:
-        box("heal")
-        shape({interface: "0" for interface in RATES})
+    scenario.__name__ = function.__name__
+    return places(4)(scenario)
 
 
 def went_on(code, output):
@@ -70,50 +72,60 @@ def is_warned_of(output, interface):
     assert 1 <= len(lines) <= 2, f"{len(lines)} warnings of {interface}\n{output}"
 
 
-def lost_rail_in_the_middle(runner):
-    for interface in RATES:
-        code, output = disturbed(runner, lambda: box("cut", "box2", interface))
-        went_on(code, output)
-        is_warned_of(output, interface)
+def lost_in_the_middle(transfer, interface):
+    code, output = transfer.disturbed(lambda: transfer.box("cut", "box2", interface))
+    went_on(code, output)
+    is_warned_of(output, interface)
 
 
-def lost_rail_in_a_pause(runner):
+@transfer
+def first_rail_lost_in_the_middle(transfer):
+    lost_in_the_middle(transfer, "eth0")
+
+
+@transfer
+def second_rail_lost_in_the_middle(transfer):
+    lost_in_the_middle(transfer, "eth1")
+
+
+@transfer
+def lost_rail_in_a_pause(transfer):
     """What is posted later finds nothing underway, and cannot even be sent."""
-    code, output = disturbed(runner, lambda: box("cut", "box2", "eth0"), seconds=0, pause=2)
+    code, output = transfer.disturbed(lambda: transfer.box("cut", "box2", "eth0"), seconds=0, pause=2)
     went_on(code, output)
     is_warned_of(output, "eth0")
 
 
-def rail_that_comes_back(runner):
+@transfer
+def rail_that_comes_back(transfer):
     def cut_and_heal():
-        box("cut", "box1", "eth1")
+        transfer.box("cut", "box1", "eth1")
         time.sleep(0.3)
-        box("heal")
+        transfer.box("heal")
 
-    code, output = disturbed(runner, cut_and_heal)
+    code, output = transfer.disturbed(cut_and_heal)
     went_on(code, output)
 
 
-def slower_rail_in_the_middle(runner):
-    def slow():
-        for host in ("box1", "box2"):
-            box("rate", host, "eth0", "20mbit")
-
-    code, output = disturbed(runner, slow)
+@transfer
+def slower_rail_in_the_middle(transfer):
+    code, output = transfer.disturbed(lambda: transfer.rate("eth0", "20mbit"))
     went_on(code, output)
 
 
-def killed_process(runner):
+@transfer
+def killed_process(transfer):
     """The others end as well, on all hosts, and nothing is left of the job."""
-    path = str(runner.build / "transfer")
+    box = transfer.environment[1].encode()
 
     def living():
         found = {}
         for entry in pathlib.Path("/proc").iterdir():
             try:
-                if entry.name.isdigit() and os.readlink(entry / "exe") == path:
+                if entry.name.isdigit() and os.readlink(entry / "exe") == transfer.program:
                     environment = (entry / "environ").read_bytes().split(b"\0")
-                    found[int(entry.name)] = b"COMBRAY_NODE=box2" in environment
+                    if box in environment:
+                        found[int(entry.name)] = b"COMBRAY_NODE=box2" in environment
             except OSError:
                 continue
         return found
@@ -123,10 +135,10 @@ def killed_process(runner):
             if there:
                 os.kill(pid, signal.SIGKILL)
 
-    code, output = disturbed(runner, kill, seconds=60)
+    code, output = transfer.disturbed(kill, seconds=60)
     assert code != 0, f"exit code 0\n{output}"
     assert not living(), f"processes are left: {living()}\n{output}"
 
 
-SCENARIOS = [lost_rail_in_the_middle, lost_rail_in_a_pause, rail_that_comes_back, slower_rail_in_the_middle,
-             killed_process]
+SCENARIOS = [first_rail_lost_in_the_middle, second_rail_lost_in_the_middle, lost_rail_in_a_pause,
+             rail_that_comes_back, slower_rail_in_the_middle, killed_process]

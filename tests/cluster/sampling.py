@@ -1,23 +1,18 @@
-"""`combray sample` over two hosts, and jobs that start from what it has kept.
-
-Each function takes the runner of tests/run; an AssertionError is a failure.
-"""
+"""`combray sample` over two hosts, and jobs that start from what it has kept."""
 
 import json
 import os
 import pathlib
 import subprocess
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-COMBRAY = ROOT / "build" / "prefix" / "bin" / "combray"
+from harness import PREFIX, ROOT, TESTS
+from harness.scenarios import alone
+
+HERE = TESTS / "cluster"
+COMBRAY = PREFIX / "bin" / "combray"
 BOX = pathlib.Path(os.environ.get("COMBRAY_BOX", ROOT / "build" / "box"))
 RATES = {"eth0": "800mbit", "eth1": "200mbit"}
 SAMPLE_SECONDS_MAX = 120
-
-
-class Skip(Exception):
-    """The scenario cannot be played here."""
 
 
 def combray(*words):
@@ -34,6 +29,7 @@ def shape(rates):
             subprocess.run([HERE / "box", "rate", host, interface, rate], check=True)
 
 
+@alone("measures how fast the interfaces are")
 def figures_are_kept_and_used(runner):
     """Each interface has its figures, a job reads them, and a damaged file is warned of."""
     # Emulated hosts have their caches in the box.

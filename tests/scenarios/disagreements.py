@@ -1,17 +1,9 @@
 """Processes that do not agree in their collective operations: it is told, and nobody waits for ever."""
 
-import importlib.util
-import pathlib
 import re
 import threading
 
-HERE = pathlib.Path(__file__).resolve().parent
-
-# The words of the other scenarios: run, Skip.
-spec = importlib.util.spec_from_file_location("launching", HERE / "launching.py")
-launching = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(launching)
-Skip = launching.Skip
+from harness.scenarios import needs_combray, places, run
 
 SECONDS_MAX = 20.0
 DISAGREEMENTS = ["small-root", "large-root", "nonblocking", "counts", "roots", "functions", "absent"]
@@ -29,7 +21,7 @@ def play(runner, how, count, boards, variables, outcomes):
                str(runner.build / "disagree"), how]
     case = (how, count, boards, variables)
     try:
-        code, output, _ = launching.run(command, timeout=SECONDS_MAX)
+        code, output, _ = run(command, timeout=SECONDS_MAX)
         outcomes.append((*case, code, output))
     except AssertionError as problem:
         outcomes.append((*case, None, str(problem)))
@@ -37,7 +29,7 @@ def play(runner, how, count, boards, variables, outcomes):
 
 def play_all(runner, cases):
     """All cases at the same time, as they sleep nearly always."""
-    launching.needs_combray(runner)
+    needs_combray(runner)
     outcomes = []
     players = [threading.Thread(target=play, args=(runner, *case, outcomes)) for case in cases]
     for player in players:
@@ -47,6 +39,7 @@ def play_all(runner, cases):
     return outcomes
 
 
+@places(16)
 def disagreement_is_told(runner):
     chain = {"COMBRAY_COLLECTIVES": "bcast:chain"}
     cases = [(how, 3, boards, {}) for how in DISAGREEMENTS for boards in ("auto", "never")]

@@ -1,16 +1,11 @@
 """Programs of examples/: built and run, they check their own results."""
 
-import importlib.util
 import pathlib
 
-HERE = pathlib.Path(__file__).resolve().parent
-EXAMPLES = HERE.parent.parent / "examples"
+from harness import ROOT
+from harness.scenarios import Skip, needs_combray, places, run
 
-# The words of the other scenarios: run, Skip.
-spec = importlib.util.spec_from_file_location("launching", HERE / "launching.py")
-launching = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(launching)
-Skip = launching.Skip
+EXAMPLES = ROOT / "examples"
 
 
 def build(runner, name, *sources, native=True, extra=()):
@@ -20,13 +15,13 @@ def build(runner, name, *sources, native=True, extra=()):
     program = runner.build / name
     flags = ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", *extra]
     files = [str(EXAMPLES / source) for source in sources]
-    code, output, _ = launching.run([*runner.mpicc, *flags, *files, "-o", str(program), "-lm"])
+    code, output, _ = run([*runner.mpicc, *flags, *files, "-o", str(program), "-lm"])
     assert code == 0, output
     return str(program)
 
 
 def start(runner, count, *command):
-    code, output, _ = launching.run([*runner.mpiexec, "-n", str(count), *command], timeout=60)
+    code, output, _ = run([*runner.mpiexec, "-n", str(count), *command], timeout=60)
     assert code == 0, f"{count} processes: exit code {code}\n{output}"
     return output
 
@@ -63,10 +58,11 @@ def poisson(runner):
         assert "all points are right" in output, output
 
 
+@places(8)
 def recorded_matrix(runner):
     """--record writes who sent how much to whom, also where only some programs were told to."""
-    launching.needs_combray(runner)
-    program = build(runner, "poisson3d", "poisson3d.c", native=False)
+    needs_combray(runner)
+    program = build(runner, "poisson3d_recorded", "poisson3d.c", native=False)
     file = runner.build / "poisson3d.matrix"
     start(runner, 8, "--record", str(file), program, "24", "40")
     lines = [line.split("#")[0].split() for line in file.read_text().splitlines()]
@@ -90,17 +86,17 @@ def recorded_matrix(runner):
     ranks = runner.build / "poisson3d.ranks"
     combray = pathlib.Path(runner.mpicc[0]).with_name("combray")
     words = [str(combray), "place", "--matrix", str(file), "--hosts", slots, "--rankfile", str(ranks)]
-    code, output, _ = launching.run(words)
+    code, output, _ = run(words)
     assert code == 0 and "packed" in output, output
     told = [line.split()[1].split("=") for line in ranks.read_text().splitlines()]
     assert [int(rank) for rank, _ in told] == list(range(8)), told
     assert {host for _, host in told} == set(hosts), told
-    code, output, _ = launching.run([*mpiexec, "--rankfile", str(ranks), program, "16", "4"], timeout=60)
+    code, output, _ = run([*mpiexec, "--rankfile", str(ranks), program, "16", "4"], timeout=60)
     assert code == 0 and "8 processes" in output and "all points are right" in output, output
     told = ["-n", "1", "-x", f"COMBRAY_RECORD={runner.build}/some", program, "8", "2"]
     other = ["-n", "1", program, "8", "2"]
     for parts in ([*told, ":", *other], [*other, ":", *told]):
-        code, output, _ = launching.run([*runner.mpiexec, *parts], timeout=60)
+        code, output, _ = run([*runner.mpiexec, *parts], timeout=60)
         assert code == 0, output
     file.unlink()
     start(runner, 2, "--record", "/nonexistent/matrix", program, "8", "2")

@@ -1,12 +1,10 @@
 """Jobs on several hosts, which are network namespaces of this machine (tests/cluster/box).
 
-Each function takes the runner of tests/run; an AssertionError is a failure, Skip a skip. How the
-launcher deals with hosts is tested in more cases, without namespaces, by crates/cli/tests/hosts.rs.
+How the launcher deals with hosts is tested in more cases, without namespaces, by crates/cli/tests/hosts.rs.
 """
 
 import contextlib
 import getpass
-import importlib.util
 import os
 import pathlib
 import re
@@ -16,53 +14,53 @@ import subprocess
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-BOX = HERE.parent / "cluster" / "box"
-RSH = HERE.parent / "cluster" / "rsh"
+from harness import TESTS, scenarios
+from harness.scenarios import END_SECONDS_MAX, Skip, alone, places
 
-_spec = importlib.util.spec_from_file_location("launching", HERE / "launching.py")
-launching = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(launching)
-END_SECONDS_MAX = launching.END_SECONDS_MAX
+from . import launching
+
+BOX, RSH = (TESTS / "cluster" / name for name in ("box", "rsh"))
 
 
-class Skip(Exception):
-    """The scenario cannot be played here."""
+class Hosts:
+    """Emulated hosts, of a box in a folder of its own."""
 
+    def __init__(self, runner, folder):
+        self.mpiexec = runner.mpiexec
+        self.environment = ["env", f"COMBRAY_BOX={folder}"]
 
-def box(*words, **more):
-    return subprocess.run([str(BOX), *map(str, words)], capture_output=True, text=True, **more)
+    def command(self, *words):
+        """A command of the box."""
+        return [*self.environment, str(BOX), *map(str, words)]
+
+    def box(self, *words):
+        return subprocess.run(self.command(*words), capture_output=True, text=True)
+
+    def job(self, places, *words, options=()):
+        return [*self.environment, *self.mpiexec, "--hosts", places, "--launch-agent", str(RSH), *options, *words]
 
 
 @contextlib.contextmanager
 def hosts(runner, count, *rates):
     """So many hosts, of a box of this scenario's own."""
-    if not launching.is_combray(runner):
+    if not scenarios.is_combray(runner):
         raise Skip("holds for Combray's launcher")
-    refusal = box("check")
-    if refusal.returncode != 0:
-        raise Skip(refusal.stderr.strip())
-    outer = os.environ.get("COMBRAY_BOX")
     with tempfile.TemporaryDirectory(prefix="hosts-", dir=runner.build) as folder:
-        os.environ["COMBRAY_BOX"] = folder
+        here = Hosts(runner, folder)
+        refusal = here.box("check")
+        if refusal.returncode != 0:
+            raise Skip(refusal.stderr.strip())
         try:
-            made = box("up", count, *(rates or (0,)))
+            made = here.box("up", count, *(rates or (0,)))
             assert made.returncode == 0, made.stderr
-            yield
+            yield here
         finally:
-            box("down")
-            del os.environ["COMBRAY_BOX"]
-            if outer is not None:
-                os.environ["COMBRAY_BOX"] = outer
-
-
-def job(runner, places, *words, options=()):
-    return [*runner.mpiexec, "--hosts", places, "--launch-agent", str(RSH), *options, *words]
+            here.box("down")
 
 
 def ends(command, *words, code=None, **more):
     """The job fails soon and says these words."""
-    got, output, seconds = launching.run(command, **more)
+    got, output, seconds = scenarios.run(command, **more)
     assert got != 0 and code in (None, got), f"exit code {got}\n{output}"
     assert seconds < END_SECONDS_MAX, f"{seconds:.1f} s\n{output}"
     for word in words:
@@ -71,53 +69,53 @@ def ends(command, *words, code=None, **more):
 
 
 def ranks_run_on_their_hosts(runner):
-    with hosts(runner, 3):
+    with hosts(runner, 3) as here:
         words = ["sh", "-c", "echo $PMI_RANK $(hostname) $COMBRAY_NODE"]
-        code, output, _ = launching.run(job(runner, "box1:2,box2:1,box3:2", *words))
+        code, output, _ = scenarios.run(here.job("box1:2,box2:1,box3:2", *words))
         expected = ["0 box1 box1", "1 box1 box1", "2 box2 box2", "3 box3 box3", "4 box3 box3"]
         assert code == 0 and sorted(output.splitlines()) == expected, output
-        code, output, _ = launching.run(job(runner, "box1:2,box2:2", launching.program(runner), "hello"))
+        code, output, _ = scenarios.run(here.job("box1:2,box2:2", scenarios.program(runner), "hello"))
         lines = sorted(line for line in output.splitlines() if line.startswith("rank"))
         assert code == 0 and lines == [f"rank {rank} of 4" for rank in range(4)], output
 
 
+@places(12)
 def messages_cross_all_hosts(runner):
     """Small and large messages around a ring in which each process has its neighbours elsewhere."""
-    with hosts(runner, 4):
+    with hosts(runner, 4) as here:
         for count in (4, 12):
             options = ["--map-by", "node", "-n", str(count)]
-            words = [launching.program(runner), "traffic"]
-            code, output, _ = launching.run(
-                job(runner, "box1:3,box2:3,box3:3,box4:3", *words, options=options), timeout=60.0)
+            words = [scenarios.program(runner), "traffic"]
+            code, output, _ = scenarios.run(
+                here.job("box1:3,box2:3,box3:3,box4:3", *words, options=options), timeout=60.0)
             assert code == 0, output
 
 
 def failures_elsewhere_end_the_job(runner):
-    program = launching.program(runner)
-    with hosts(runner, 2):
+    program = scenarios.program(runner)
+    with hosts(runner, 2) as here:
         for how, code, *words in (
             ("kill", 137, "rank 3 .*on box2", "SIGKILL"),
             ("exit3", 3, "rank 3 .*on box2", r"\b3\b"),
             ("abort", 7, "rank 3", "MPI_Abort"),
             ("exit0", 1, "rank 3 .*on box2", "MPI_Finalize"),
         ):
-            output = ends(job(runner, "box1:2,box2:2", program, how), *words, code=code)
+            output = ends(here.job("box1:2,box2:2", program, how), *words, code=code)
             assert "last words of rank 3" in output, output
-        ends(job(runner, "box1,box9", program, "hello"), "box9 cannot be reached", "no host box9")
+        ends(here.job("box1,box9", program, "hello"), "box9 cannot be reached", "no host box9")
 
 
 class OnHosts:
     """The runner with a launcher that gives two hosts their processes in turn."""
 
-    def __init__(self, runner):
+    def __init__(self, runner, here):
         self.build = runner.build
-        self.mpiexec = [*runner.mpiexec, "--hosts", "box1:8,box2:8", "--map-by", "node",
-                        "--launch-agent", str(RSH)]
+        self.mpiexec = here.job("box1:8,box2:8", "--map-by", "node")
 
 
 def all_is_as_on_one_machine(runner):
     """What the scenarios of one machine see from outside."""
-    with hosts(runner, 2):
+    with hosts(runner, 2) as here:
         for scenario in (
             launching.hello,
             launching.killed_process_ends_the_job,
@@ -137,17 +135,18 @@ def all_is_as_on_one_machine(runner):
             launching.missing_program_is_told,
         ):
             try:
-                scenario(OnHosts(runner))
+                scenario(OnHosts(runner, here))
             except AssertionError as problem:
                 raise AssertionError(f"{scenario.__name__}: {problem}") from None
 
 
+@places(40)
 def many_processes_on_four_hosts(runner):
     """40 processes, each with a megabyte of output in numbered lines."""
-    with hosts(runner, 4):
-        program = launching.program(runner)
-        command = job(runner, "box1:10,box2:10,box3:10,box4:10", program, "lines", "1100")
-        code, output, _ = launching.run(command, timeout=120.0)
+    with hosts(runner, 4) as here:
+        program = scenarios.program(runner)
+        command = here.job("box1:10,box2:10,box3:10,box4:10", program, "lines", "1100")
+        code, output, _ = scenarios.run(command, timeout=120.0)
         assert code == 0, output[-2000:]
         seen = {}
         for line in output.splitlines():
@@ -163,7 +162,7 @@ def many_processes_on_four_hosts(runner):
 def waiting(runner, command_of):
     """A job of four whose processes wait for ever, and the path of their program."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = launching.own_copy(runner, folder)
+        copy = scenarios.own_copy(runner, folder)
         launcher = subprocess.Popen(
             command_of(str(copy)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, start_new_session=True,
@@ -181,40 +180,41 @@ def waiting(runner, command_of):
                 launcher.communicate()
 
 
+@alone("counts what jobs leave on this machine")
 def killed_launcher_leaves_nothing(runner):
-    with hosts(runner, 2):
-        before = launching.traces()
+    with hosts(runner, 2) as here:
+        before = scenarios.traces()
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
-            command_of = lambda copy: job(runner, "box1:2,box2:2", copy, "wait")
+            command_of = lambda copy: here.job("box1:2,box2:2", copy, "wait")
             with waiting(runner, command_of) as (launcher, copy):
                 launcher.send_signal(number)
-                launching.end_of(launcher)
+                scenarios.end_of(launcher)
                 assert launcher.returncode != 0, f"exit code 0 after {number.name}"
-                launching.wait_until_gone(copy)
-                assert not launching.traces() - before, f"{number.name}: {launching.traces() - before}"
+                scenarios.wait_until_gone(copy)
+                assert not scenarios.traces() - before, f"{number.name}: {scenarios.traces() - before}"
 
 
 def a_host_that_dies_ends_the_job(runner):
     """All processes of a host end at once, as if it were switched off."""
-    with hosts(runner, 2):
-        with waiting(runner, lambda copy: job(runner, "box1:2,box2:2", copy, "wait")) as (launcher, copy):
+    with hosts(runner, 2) as here:
+        with waiting(runner, lambda copy: here.job("box1:2,box2:2", copy, "wait")) as (launcher, copy):
             started = time.monotonic()
-            box("on", "box2", "sh", "-c", "net=$(readlink /proc/self/ns/net); for p in /proc/[0-9]*; do "
+            here.box("on", "box2", "sh", "-c", "net=$(readlink /proc/self/ns/net); for p in /proc/[0-9]*; do "
                 '[ "$(readlink $p/ns/net)" = "$net" ] && [ ${p#/proc/} != $$ ] && kill -9 ${p#/proc/}; done')
-            output = launching.end_of(launcher)
+            output = scenarios.end_of(launcher)
             assert launcher.returncode not in (0, 124), output
             assert "box2" in output, output
             assert time.monotonic() - started < END_SECONDS_MAX, output
-            launching.wait_until_gone(copy)
+            scenarios.wait_until_gone(copy)
 
 
 def the_launcher_may_run_on_a_host(runner):
     """Its own host gets its processes directly, by whichever of its names."""
-    with hosts(runner, 2):
+    with hosts(runner, 2) as here:
         for own in ("box1", "10.77.0.1", "localhost"):
             words = ["sh", "-c", "echo $PMI_RANK $(hostname) $COMBRAY_NODE"]
-            command = [str(BOX), "on", "box1", *job(runner, f"{own}:2,box2:2", *words)]
-            code, output, _ = launching.run(command)
+            command = [*here.command("on", "box1"), *here.job(f"{own}:2,box2:2", *words)]
+            code, output, _ = scenarios.run(command)
             expected = ["0 box1 box1", "1 box1 box1", "2 box2 box2", "3 box2 box2"]
             assert code == 0 and sorted(output.splitlines()) == expected, output
 
@@ -225,7 +225,7 @@ def ssh_words(folder):
 
 
 @contextlib.contextmanager
-def daemons(folder, names):
+def daemons(here, folder, names):
     """An sshd on each of these hosts, and a key that opens them all."""
     daemon = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if not daemon or not shutil.which("ssh"):
@@ -240,14 +240,14 @@ def daemons(folder, names):
     try:
         for name in names:
             prepare = 'mkdir -p /run/sshd && exec "$@"'
-            words = [str(BOX), "on", name, "sh", "-c", prepare, "sh", daemon, "-D", "-e", "-f", "/dev/null"]
+            words = [*here.command("on", name), "sh", "-c", prepare, "sh", daemon, "-D", "-e", "-f", "/dev/null"]
             started.append(subprocess.Popen(
                 [*words, *options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=open(f"{folder}/{name}.log", "w"),
             ))
         for name in names:
             for _ in range(100):
-                command = [str(BOX), "on", names[0], *ssh_words(folder), name, "true"]
+                command = [*here.command("on", names[0]), *ssh_words(folder), name, "true"]
                 if (told := subprocess.run(command, capture_output=True, text=True)).returncode == 0:
                     break
                 time.sleep(0.05)
@@ -262,26 +262,26 @@ def daemons(folder, names):
 
 
 def over_real_ssh(runner):
-    with hosts(runner, 3), tempfile.TemporaryDirectory() as folder, \
-            daemons(folder, ["box1", "box2", "box3"]):
+    with hosts(runner, 3) as here, tempfile.TemporaryDirectory() as folder, \
+            daemons(here, folder, ["box1", "box2", "box3"]):
         def start(places, *words):
-            return [str(BOX), "on", "box1", *runner.mpiexec, "--hosts", places, "--launch-agent",
+            return [*here.command("on", "box1"), *runner.mpiexec, "--hosts", places, "--launch-agent",
                     " ".join(ssh_words(folder)), *words]
         words = ["sh", "-c", 'echo "$PMI_RANK $(hostname) $USER $1"', "sh", "a  'b' $c"]
-        code, output, _ = launching.run(start("box1:1,box2:2,box3:1", *words))
+        code, output, _ = scenarios.run(start("box1:1,box2:2,box3:1", *words))
         user = getpass.getuser()
         expected = [f"{rank} {name} {user} a  'b' $c"
                     for rank, name in enumerate(["box1", "box2", "box2", "box3"])]
         lines = sorted(re.sub(r"^0 box1 \S* ", f"0 box1 {user} ", line) for line in output.splitlines())
         assert code == 0 and lines == expected, output
-        code, output, _ = launching.run(
-            [*start("box2:2,box3:2", launching.program(runner), "lines", "300")], timeout=60.0)
+        code, output, _ = scenarios.run(
+            [*start("box2:2,box3:2", scenarios.program(runner), "lines", "300")], timeout=60.0)
         assert code == 0 and len(output.splitlines()) == 1200, output[-2000:]
         ends(start("box2,box9", "true"), "box9 cannot be reached", "resolve hostname box9")
         with waiting(runner, lambda copy: start("box2:2,box3:2", copy, "wait")) as (launcher, copy):
             launcher.kill()
-            launching.end_of(launcher)
-            launching.wait_until_gone(copy)
+            scenarios.end_of(launcher)
+            scenarios.wait_until_gone(copy)
 
 
 SCENARIOS = [

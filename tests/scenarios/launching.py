@@ -1,133 +1,19 @@
-"""Jobs looked at from outside: how they start, what they print, how they end, what they leave.
-
-Each function takes the runner of tests/run; an AssertionError is a failure, Skip a skip.
-"""
+"""Jobs looked at from outside: how they start, what they print, how they end, what they leave."""
 
 import os
-import pathlib
 import re
 import signal
 import subprocess
 import tempfile
 import time
 
-# A job that lost a process must be gone after so long.
-END_SECONDS_MAX = 10.0
+from harness.scenarios import (
+    END_SECONDS_MAX, Skip, alone, end_of, ends_badly, is_combray, needs_combray, own_copy, program, run, start,
+    traces, wait_until_gone,
+)
+
 # So long, start and finish is repeated, at most so often.
-CYCLES_SECONDS, CYCLES_MAX = 12.0, 1000
-
-
-class Skip(Exception):
-    """The scenario cannot be played here."""
-
-
-def program(runner):
-    return str(runner.build / "job")
-
-
-def start(runner, count, *arguments, options=(), **more):
-    """Run the job program; gives exit code, output (both streams), seconds."""
-    command = [*runner.mpiexec, *options, "-n", str(count), program(runner), *arguments]
-    return run(command, **more)
-
-
-def run(command, timeout=30.0, **more):
-    started = time.monotonic()
-    more.setdefault("stdin", subprocess.DEVNULL)
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-        start_new_session=True, **more,
-    )
-    try:
-        output, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGTERM)
-        time.sleep(0.5)
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        raise AssertionError(f"{' '.join(command)}: no end after {timeout} s\n{output}") from None
-    return process.returncode, output, time.monotonic() - started
-
-
-def is_combray(runner):
-    code, output, _ = run([*runner.mpiexec, "--version"])
-    return code == 0 and "ombray" in output
-
-
-def needs_combray(runner):
-    if not is_combray(runner):
-        raise Skip("holds for Combray's launcher")
-
-
-def processes_of(path):
-    """The living processes that run this file."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and os.readlink(entry / "exe") == str(path):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
-def own_copy(runner, folder):
-    """The job program under a path of its own, so that its processes can be told from others."""
-    copy = pathlib.Path(folder).resolve() / "job"
-    copy.write_bytes(pathlib.Path(program(runner)).read_bytes())
-    copy.chmod(0o755)
-    return copy
-
-
-def wait_until_gone(path, seconds=END_SECONDS_MAX):
-    deadline = time.monotonic() + seconds
-    while left := processes_of(path):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"processes {left} are still there after {seconds} s")
-        time.sleep(0.02)
-
-
-def end_of(launcher):
-    """What a launcher still prints until it and all that hold its output have ended."""
-    try:
-        return launcher.communicate(timeout=END_SECONDS_MAX)[0]
-    except subprocess.TimeoutExpired:
-        raise AssertionError(f"no end after {END_SECONDS_MAX} s; there are\n{all_processes()}") from None
-
-
-def all_processes():
-    """A line for each process: its id, parent, state, what it waits for in the system, its words."""
-    lines = []
-    for entry in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda entry: int(entry.name)):
-        try:
-            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            state, parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:2]
-            waits = (entry / "wchan").read_text()
-        except OSError:
-            continue
-        if words:
-            lines.append(f"{entry.name:>7} {parent:>7} {state} {waits:24} {words}")
-    return "\n".join(lines)
-
-
-def traces():
-    """What a job could leave behind on this machine."""
-    shared = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm")}
-    temporary = {f"/tmp/{name}" for name in os.listdir("/tmp") if "combray" in name.lower()}
-    return shared | temporary
-
-
-def ends_badly(runner, how, *words):
-    code, output, seconds = start(runner, 3, how)
-    assert code != 0, f"exit code 0\n{output}"
-    assert seconds < END_SECONDS_MAX, f"{seconds:.1f} s\n{output}"
-    if is_combray(runner):
-        for word in words:
-            assert re.search(word, output), f"the message does not say {word!r}:\n{output}"
-        assert "last words of rank 2" in output, f"what the process wrote is lost:\n{output}"
-        told = [line for line in output.splitlines() if re.search(words[0], line)]
-        assert len(told) <= 3, f"the same is said {len(told)} times:\n{output}"
-    return code
+CYCLES_SECONDS, CYCLES_MAX = 5.0, 1000
 
 
 def hello(runner):
@@ -200,6 +86,7 @@ def foreign_launcher_is_an_error(runner):
     assert code == 0 and "rank 0 of 1" in output, output
 
 
+@alone("counts what jobs leave on this machine")
 def cycles_leave_nothing(runner):
     with tempfile.TemporaryDirectory() as folder:
         copy = own_copy(runner, folder)
@@ -213,12 +100,13 @@ def cycles_leave_nothing(runner):
             run([*runner.mpiexec, "-n", "3", str(copy), how])
         wait_until_gone(copy)
         left = traces() - before
-        # Other jobs of this machine come and go: what is still there a moment later counts.
+        # Other jobs of this machine, of other people, come and go: what is still there a moment later counts.
         time.sleep(0.5 if left else 0)
         left &= traces()
         assert not left or not is_combray(runner), f"after {cycles} cycles: {sorted(left)[:10]}"
 
 
+@alone("counts what jobs leave on this machine")
 def killed_launcher_leaves_nothing(runner):
     needs_combray(runner)
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):

@@ -1,19 +1,13 @@
 """Collective operations over the levels of a machine, which is pretended: whoever runs is told that its
 processes are in packages, NUMA nodes and behind caches of their own."""
 
-import importlib.util
 import json
 import pathlib
 import re
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-
-# The words of the other scenarios: run, needs_combray, Skip.
-spec = importlib.util.spec_from_file_location("launching", HERE / "launching.py")
-launching = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(launching)
-Skip = launching.Skip
+from harness import TESTS
+from harness.scenarios import needs_combray, places, run
 
 # Two packages of two NUMA nodes, each for two processes that share a cache.
 EIGHT = "0.0.0*2,0.1.1*2,1.2.2*2,1.3.3*2"
@@ -27,17 +21,18 @@ OPERATIONS = ["barrier", "bcast", "gather", "scatter", "allgather", "allgatherv"
 
 def play(runner, parts, *arguments, options=(), variables=(), program="levels"):
     """Processes that pretend to be in these parts, eight or as many as there are in the only one."""
-    launching.needs_combray(runner)
+    needs_combray(runner)
     executable = runner.build / program
-    problem = runner.compile(HERE.parent / "c" / f"{program}.c", executable)
+    problem = runner.compile(TESTS / "c" / f"{program}.c", executable)
     assert not problem, problem
     count = "8" if "," in parts else parts.partition("*")[2]
     options = [*options, "-x", f"COMBRAY_PARTS={parts}", "-n", count]
     command = ["env", *variables, *runner.mpiexec, *options, str(executable), *arguments]
-    code, output, _ = launching.run(command, timeout=60.0)
+    code, output, _ = run(command, timeout=60.0)
     assert code == 0, f"{' '.join(command)}: exit code {code}\n{output}"
 
 
+@places(8)
 def data_goes_down_levels(runner):
     with tempfile.TemporaryDirectory() as folder:
         for parts, ways in [(EIGHT, {(0, 4), (0, 2), (4, 6), (0, 1), (2, 3), (4, 5), (6, 7)}),
@@ -51,12 +46,14 @@ def data_goes_down_levels(runner):
             assert found == ways, f"{parts}: {sorted(found)}"
 
 
+@places(8)
 def all_operations_go_over_levels(runner):
     wanted = "COMBRAY_COLLECTIVES=" + ",".join(f"{one}:hierarchical" for one in OPERATIONS)
     for parts in (EIGHT, SCATTERED):
         play(runner, parts, variables=["COMBRAY_BOARDS=never", wanted])
 
 
+@places(8)
 def boards_go_by_parts(runner):
     """Where it takes so long from package to package that the prediction says so."""
     with tempfile.TemporaryDirectory() as folder:
@@ -72,6 +69,7 @@ def boards_go_by_parts(runner):
                  variables=[f"XDG_CACHE_HOME={folder}"])
 
 
+@places(4)
 def portions_are_carried_out_for_all(runner):
     """Where processes outnumber cores there are none."""
     play(runner, FOUR_ALIKE, options=AS_IF_EACH_HAD_A_CORE, program="collectives_portions")

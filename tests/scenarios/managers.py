@@ -1,7 +1,4 @@
-"""Programs under the process managers of clusters: Hydra, PRRTE, Slurm.
-
-Each function takes the runner of tests/run; an AssertionError is a failure, Skip a skip.
-"""
+"""Programs under the process managers of clusters: Hydra, PRRTE, Slurm."""
 
 import atexit
 import functools
@@ -9,18 +6,20 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
+import threading
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "scenarios"))
+from harness import ROOT, TESTS
+from harness.scenarios import END_SECONDS_MAX, Skip, needs, needs_combray, program, run
 
-from launching import END_SECONDS_MAX, Skip, needs_combray, program, run  # noqa: E402
-
-SLURM = ROOT / "tests" / "cluster" / "slurm"
-BOX, RSH = (ROOT / "tests" / "cluster" / name for name in ("box", "rsh"))
+# Of its own, as another box may be up.
+OWN_BOX = ["env", f"COMBRAY_BOX={ROOT / 'build' / 'slurm-box'}"]
+SLURM, BOX = ([*OWN_BOX, str(TESTS / "cluster" / name)] for name in ("slurm", "box"))
+RSH = TESTS / "cluster" / "rsh"
 SLURM_HOSTS = 2
 HOSTS = "box1,box2"
 UNAVAILABLE = 77
+# Scenarios are played side by side, and the first one starts it for all.
+SLURM_STARTS = threading.Lock()
 
 
 def installed(variable, *places):
@@ -50,7 +49,7 @@ def prrte(name):
 def slurm(mpi, *options, hosts=1):
     def command(_runner):
         slurm_is_up()
-        return [str(SLURM), "srun", "-N", str(hosts), "-m", "cyclic", "--overcommit",
+        return [*SLURM, "srun", "-N", str(hosts), "-m", "cyclic", "--overcommit",
                 f"--mpi={mpi}", *options]
     return command
 
@@ -60,17 +59,15 @@ def on_hosts(manager, *options):
     def command(runner):
         slurm_is_up()
         # It would give its own host's name to the others.
-        return [str(BOX), "on", "box1", "env", "-u", "COMBRAY_NODE", *manager(runner), *options]
+        return [*BOX, "on", "box1", "env", "-u", "COMBRAY_NODE", *manager(runner), *options]
     return command
 
 
 @functools.cache
 def slurm_problem():
     """Starts Slurm once for all; says why there is none, if so."""
-    # Of its own, as another box may be up.
-    os.environ["COMBRAY_BOX"] = str(ROOT / "build" / "slurm-box")
-    atexit.register(subprocess.run, [str(SLURM), "down"])
-    done = subprocess.run([str(SLURM), "up", str(SLURM_HOSTS)], capture_output=True, text=True,
+    atexit.register(subprocess.run, [*SLURM, "down"])
+    done = subprocess.run([*SLURM, "up", str(SLURM_HOSTS)], capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)
     if done.returncode not in (0, UNAVAILABLE):
         raise AssertionError(f"Slurm does not start:\n{done.stdout}{done.stderr}")
@@ -78,7 +75,9 @@ def slurm_problem():
 
 
 def slurm_is_up():
-    if problem := slurm_problem():
+    with SLURM_STARTS:
+        problem = slurm_problem()
+    if problem:
         raise Skip(problem)
 
 
@@ -114,9 +113,11 @@ def played_under(play, name, manager):
         needs_combray(runner)
         play(runner, manager)
     scenario.__name__ = f"{name}_{play.__name__}"
-    return scenario
+    # Slurm gives each job its cores before the next one starts.
+    return needs("slurm")(scenario) if name.startswith("slurm") else scenario
 
 
+@needs("slurm")
 def slurm_without_pmi_is_told(runner):
     needs_combray(runner)
     code, output, _ = run([*slurm("none")(runner), "-n", "2", program(runner), "hello"])

@@ -1,0 +1,87 @@
+"""Jobs: processes that are started in a group of their own, bounded in time, and ended as a whole."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+# How long a job that is asked to end may take.
+END_SECONDS = 5
+
+_running = set()
+_stopped = threading.Event()
+
+
+class Stopped(Exception):
+    """This runner was told to stop."""
+
+
+def start(command, **options):
+    """Start a job whose output comes as one text."""
+    if _stopped.is_set():
+        raise Stopped
+    options.setdefault("stdin", subprocess.DEVNULL)
+    options.setdefault("stdout", subprocess.PIPE)
+    process = subprocess.Popen(list(map(str, command)), stderr=subprocess.STDOUT, text=True, errors="replace",
+                               start_new_session=True, **options)
+    _running.add(process)
+    return process
+
+
+def run_bounded(command, timeout, standard_input=None, **options):
+    """Run a job; gives its exit code, None if it had to be ended, and its output."""
+    process = start(command, **options)
+    try:
+        output, _ = process.communicate(standard_input, timeout=timeout)
+        return process.returncode, output
+    except subprocess.TimeoutExpired:
+        return None, end(process)
+    except BaseException:
+        # The runner is told to stop: its job must not live on.
+        end(process)
+        raise
+    finally:
+        _running.discard(process)
+
+
+def run(command, timeout=30.0, **options):
+    """Run a job that must come to its end; gives exit code, output and seconds."""
+    started = time.monotonic()
+    code, output = run_bounded(command, timeout, **options)
+    words = shlex.join(map(str, command))
+    assert code is not None, f"{words}: no end after {timeout} s\n{output}"
+    return code, output, time.monotonic() - started
+
+
+def end(process):
+    """End a job and give what it wrote: by asking its launcher, then by force."""
+    # A launcher that is asked ends its processes, which may sit in groups of their own.
+    _signal(process, signal.SIGTERM)
+    try:
+        return process.communicate(timeout=END_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        _signal(process, signal.SIGKILL)
+        return process.communicate()[0]
+
+
+def _signal(process, number):
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def stop_with_jobs(name):
+    """Whoever tells this runner to stop ends its jobs as well; to be called by its main thread."""
+    def stop(*_):
+        _stopped.set()
+        for process in list(_running):
+            _signal(process, signal.SIGTERM)
+        sys.exit(f"{name}: told to stop")
+
+    signal.signal(signal.SIGTERM, stop)
+    # A shell that starts this runner in the background lets it ignore interrupts, and its jobs after it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,76 @@
+"""mpi4py as the tests use it: its source, an environment in which it is installed, what is left out."""
+
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+
+from . import ROOT
+
+VERSION = "4.1.2"
+
+
+class LeftOut:
+    """The patterns of left-out.txt: a file name, or file.Class.test with wildcards, then a reason."""
+
+    def __init__(self, path):
+        self.patterns = {}
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            pattern, _, reason = line.partition(":")
+            if not reason.strip():
+                sys.exit(f"{path}:{number}: no reason is given")
+            self.patterns[pattern.strip()] = reason.strip()
+
+    def file(self, name):
+        return name in self.patterns
+
+    def tests(self):
+        return [pattern for pattern in self.patterns if "." in pattern]
+
+
+class Build:
+    """mpi4py's source and an environment in which it is installed, under build/mpi4py."""
+
+    def __init__(self, mpicc):
+        self.mpicc = mpicc
+        self.folder = pathlib.Path(os.environ.get("MPI4PY_BUILD", ROOT / "build" / "mpi4py"))
+        self.python = self.folder / "venv" / "bin" / "python"
+        self.tests = self.folder / f"mpi4py-{VERSION}" / "test"
+        self.stamp = self.folder / "built-with"
+
+    def make(self):
+        header = pathlib.Path(shutil.which(self.mpicc) or sys.exit(
+            f"tests/mpi4py/run: {self.mpicc} does not exist: run `make build`, or set MPICC"
+        )).resolve().parent.parent / "include" / "mpi.h"
+        # The standard ABI makes one build good for every library: only another header needs a new one.
+        wanted = f"{VERSION} {self.mpicc} {header.stat().st_size if header.exists() else 0}"
+        if self.stamp.exists() and self.stamp.read_text() == wanted:
+            return
+        print(f"building mpi4py {VERSION} from source with {self.mpicc} (some minutes)", flush=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._quietly([sys.executable, "-m", "venv", "--clear", str(self.folder / "venv")])
+        pip = [str(self.python), "-m", "pip", "--disable-pip-version-check"]
+        archive = self.folder / f"mpi4py-{VERSION}.tar.gz"
+        if not archive.exists():
+            self._quietly([*pip, "download", "--no-deps", "--no-binary", "mpi4py",
+                           "--dest", str(self.folder), f"mpi4py=={VERSION}"])
+        shutil.rmtree(self.tests.parent, ignore_errors=True)
+        with tarfile.open(archive) as source:
+            source.extractall(self.folder)
+        environment = dict(os.environ, MPICC=self.mpicc, MPI4PY_BUILD_MPIABI="1",
+                           MPI4PY_BUILD_BACKEND="setuptools", CFLAGS="-O1 -g0")
+        # Without pip's cache: a wheel there may have been built with another library's header.
+        self._quietly([*pip, "install", "--no-cache-dir", str(self.tests.parent)], environment)
+        self._quietly([*pip, "install", "numpy"])
+        self.stamp.write_text(wanted)
+
+    @staticmethod
+    def _quietly(command, environment=None):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{shlex.join(command)} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
