@@ -109,6 +109,31 @@ fn settle_announcement(one: &mut Engine, two: &mut Engine) {
 }
 
 #[test]
+fn no_message_is_promised_while_a_wildcard_that_accepts_it_is_posted() {
+    let (mut one, mut two, slot) = pair();
+    receive(&mut two, slot, Some(0), Some(1), buffer(8));
+    send(&mut one, slot, 1, filled(1, 8));
+    settle(&mut one, &mut two);
+    let peer = GateId(0);
+    let exact = receive(&mut two, slot, Some(0), Some(5), buffer(8));
+    let promise = two.expected(exact, peer).expect("it is the only one");
+    assert_eq!((promise.tag, promise.sequence), (5, 1));
+    let second = receive(&mut two, slot, Some(0), Some(5), buffer(8));
+    assert_eq!(two.expected(second, peer), None, "the first comes first");
+    for (source, tag) in [(None, Some(6)), (Some(1), None)] {
+        receive(&mut two, slot, source, tag, buffer(8));
+        assert_eq!(two.expected(exact, peer), Some(promise), "it accepts other messages");
+    }
+    for (source, tag) in [(None, None), (None, Some(5)), (Some(0), None)] {
+        let wild = receive(&mut two, slot, source, tag, buffer(8));
+        assert_eq!(two.expected(wild, peer), None, "wildcards are promised nothing");
+        assert_eq!(two.expected(exact, peer), None, "{source:?}, {tag:?} accepts it, too");
+        two.cancel(wild);
+        assert_eq!(two.expected(exact, peer), Some(promise));
+    }
+}
+
+#[test]
 fn a_short_message_that_took_the_short_cut_goes_again_when_its_rail_is_lost() {
     let (mut one, mut two, context) = introduced(engine(0, 2), engine(1, 2));
     receive(&mut two, context, Some(0), Some(5), buffer(8));

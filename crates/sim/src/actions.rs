@@ -5,7 +5,7 @@ use engine::{Receive, Send, ShortPacket};
 
 use crate::reference::{Label, Selector};
 use crate::region::{Region, pattern};
-use crate::world::{Fate, Held, Message, Outcome, Received, World};
+use crate::world::{Fate, Held, Message, Outcome, Promise, Received, World};
 
 const TAGS: i32 = 3;
 
@@ -156,8 +156,30 @@ impl World {
             withdrawn,
             done,
         });
+        self.note_promise(self.receives.len() - 1);
         self.begin_fetches(process);
         Ok(())
+    }
+
+    /// Asks whether the receive just posted will get the next message with its tag from its source.
+    fn note_promise(&mut self, receive: usize) {
+        let Received { process, context, selector, request: Some(request), .. } =
+            self.receives[receive]
+        else {
+            return;
+        };
+        let (Some(source), Some(tag)) = selector else { return };
+        let from = (0..self.setting.processes).find(|&from| self.rank(context, from) == source);
+        let from = from.expect("every rank is that of some process");
+        let space = &self.spaces[process as usize][context];
+        let is_behind = space.is_behind_wildcard(receive, (source, tag));
+        match self.engines[process as usize].expected(request, Self::gate(from)) {
+            Some(label) => {
+                let sequence = label.sequence;
+                self.promises.push(Promise { receive, from, tag, sequence });
+            }
+            None => self.report.behind_wildcards += u64::from(is_behind),
+        }
     }
 
     /// A probe finds what the reference says, and changes nothing.

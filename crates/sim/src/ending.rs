@@ -2,7 +2,7 @@
 
 use base::limits::EAGER_CREDIT_BYTES;
 
-use crate::world::{Fate, Outcome, Received, World};
+use crate::world::{Fate, Outcome, Promise, Received, World};
 
 impl World {
     pub(crate) fn end_episode(&mut self) -> Outcome {
@@ -88,10 +88,32 @@ impl World {
             }
         }
         self.check_credit()?;
+        self.check_promises()?;
         match self.messages.iter().position(|message| message.fate == Fate::Waiting) {
             Some(lost) => Err(format!("message {lost} is lost")),
             None => Ok(()),
         }
+    }
+
+    /// Each receive got the message that it was promised, unless one of both was withdrawn.
+    fn check_promises(&mut self) -> Outcome {
+        for promise in &self.promises {
+            let Promise { receive, from, tag, sequence } = *promise;
+            let Received { process, context, message: got, withdrawn, .. } = self.receives[receive];
+            let key = (from, process, context, sequence);
+            let Some(&promised) = self.message_at.get(&key) else { continue };
+            let message = &self.messages[promised];
+            if message.tag != tag || message.fate == Fate::Withdrawn || withdrawn {
+                continue;
+            }
+            if got != Some(promised) {
+                return Err(format!(
+                    "receive {receive} was promised message {promised} and got {got:?}"
+                ));
+            }
+            self.report.promised += 1;
+        }
+        Ok(())
     }
 
     /// All credit has come back, or will be reported.

@@ -77,6 +77,18 @@ impl Space {
         facts
     }
 
+    /// Whether a posted receive for this source and tag comes after one with a wildcard that accepts the
+    /// same messages.
+    pub(crate) fn is_behind_wildcard(&self, receive: usize, (source, tag): (u32, i32)) -> bool {
+        let before = self.posted.iter().take_while(|(posted, _)| *posted != receive);
+        before.clone().count() < self.posted.len()
+            && before.clone().any(|(_, selector)| {
+                (selector.0.is_none() || selector.1.is_none())
+                    && selector.0.is_none_or(|wanted| wanted == source)
+                    && selector.1.is_none_or(|wanted| wanted == tag)
+            })
+    }
+
     /// A message arrives, perhaps too early.
     pub(crate) fn arrive(&mut self, label: Label) -> Vec<Fact> {
         if !self.open {

@@ -67,6 +67,10 @@ report! {
     withdrawn,
     /// Messages whose senders wanted them back in vain.
     kept,
+    /// Receives that were promised the next message with their tag, and got it.
+    promised,
+    /// Receives that were not, as one with a wildcard was to get it first.
+    behind_wildcards,
     /// Receives that got only a part of their message.
     truncated,
     /// Steps of the clock.
@@ -109,6 +113,8 @@ pub(crate) struct World {
     pub exposed: HashMap<(u32, RegionToken), usize>,
     /// The streams (context, sender) to which a receiver gave a number.
     pub numbers: HashMap<(u32, u32), (usize, u32)>,
+    /// Receives that engines have promised a message.
+    pub promises: Vec<Promise>,
     /// What has arrived that is numbered, by sender and receiver.
     pub arrivals: HashMap<(u32, u32), Arrivals>,
     /// Who has not noticed yet that a rail to somebody was cut.
@@ -159,6 +165,16 @@ pub(crate) struct Received {
     pub done: bool,
 }
 
+/// The engine says that a receive will get the message with this number in the stream from a process, if
+/// it has this tag.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Promise {
+    pub receive: usize,
+    pub from: u32,
+    pub tag: i32,
+    pub sequence: u32,
+}
+
 #[derive(Debug)]
 pub(crate) struct Held {
     pub process: u32,
@@ -190,6 +206,7 @@ impl World {
             message_of_request: HashMap::new(),
             exposed: HashMap::new(),
             numbers: HashMap::new(),
+            promises: Vec::new(),
             arrivals: HashMap::new(),
             unaware: Vec::new(),
             moved_at: 0,
@@ -215,6 +232,7 @@ impl World {
     fn begin_episode(&mut self) {
         let first_context = self.slots[0].len();
         self.episode = (first_context, self.messages.len(), self.receives.len());
+        self.promises.clear();
         let first_sequence = self.setting.first_sequence;
         for (spaces, slots) in self.spaces.iter_mut().zip(&mut self.slots) {
             for _ in 0..self.setting.contexts {

@@ -8,7 +8,7 @@ use engine::strategy::Aggregate;
 use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send};
 use fastrand::Rng;
 use memory::{Buffer, Scratch};
-use wire::{Envelope, FlowLabel, Record};
+use wire::{Envelope, FlowLabel, Record, Records};
 
 const LIAR: GateId = GateId(1);
 const HONEST: GateId = GateId(2);
@@ -127,6 +127,84 @@ fn nonsense_does_not_reach_others() {
         }
         exchange.end(&mut engine, seed);
     }
+}
+
+/// A packet that holds one short message and nothing else, in a flow whose number is known.
+fn lone_message(flow: u32, tag: i32, sequence: u32) -> Vec<u8> {
+    let envelope = Envelope { flow: FlowLabel::Agreed(flow), tag, sequence };
+    let record = Record::Message { envelope, synchronous: None, payload: &[sequence as u8] };
+    let mut packet = vec![0; record.buffer_len()];
+    record.emit(&mut packet);
+    packet
+}
+
+/// The number of the liar's flow in a new context, in which its message 0 has been received, and five
+/// posted receives of that context for its next ones.
+fn flow_of_liar(engine: &mut Engine) -> (u32, Vec<RequestId>) {
+    let context = engine.open_context(ContextId(50), 0);
+    let mut receive = || {
+        let (source, tag, buffer) = (Some(LIAR.0), Some(3), buffer(1));
+        engine.receive(Receive { context, source, tag, buffer })
+    };
+    let mut receives: Vec<_> = (0..6).map(|_| receive()).collect();
+    let flow = FlowLabel::New { context: ContextId(50), source: LIAR.0 };
+    let envelope = Envelope { flow, tag: 3, sequence: 0 };
+    let first = Record::Message { envelope, synchronous: None, payload: &[0] };
+    let mut packet = vec![0; first.buffer_len()];
+    first.emit(&mut packet);
+    engine.handle_packet(LIAR, &packet).unwrap();
+    assert!(engine.is_complete(receives.remove(0)));
+    let answer = packets(engine, LIAR).concat();
+    let Some(Ok(Record::Flow { number, .. })) = Records::new(&answer).next() else {
+        panic!("the flow gets a number")
+    };
+    (number, receives)
+}
+
+/// How many of the receives are complete; the first ones are.
+fn complete(engine: &Engine, receives: &[RequestId]) -> usize {
+    let count = receives.iter().take_while(|&&receive| engine.is_complete(receive)).count();
+    assert!(receives[count..].iter().all(|&receive| !engine.is_complete(receive)));
+    count
+}
+
+#[test]
+fn a_lone_message_comes_in_its_turn_and_brings_those_that_overtook_it() {
+    let mut engine = engine(0);
+    let (flow, receives) = flow_of_liar(&mut engine);
+    for sequence in [2, 3, 5] {
+        engine.handle_packet(LIAR, &lone_message(flow, 3, sequence)).unwrap();
+        assert_eq!(complete(&engine, &receives), 0, "message 1 comes first");
+    }
+    engine.handle_packet(LIAR, &lone_message(flow, 3, 1)).unwrap();
+    assert_eq!(complete(&engine, &receives), 3, "1, and 2 and 3 with it");
+    engine.handle_packet(LIAR, &lone_message(flow, 3, 4)).unwrap();
+    assert_eq!(complete(&engine, &receives), 5);
+}
+
+#[test]
+fn a_lone_message_of_the_past_is_not_received_again() {
+    let mut engine = engine(0);
+    let (flow, receives) = flow_of_liar(&mut engine);
+    for sequence in [1, 1, 0, u32::MAX] {
+        engine.handle_packet(LIAR, &lone_message(flow, 3, sequence)).unwrap();
+        assert_eq!(complete(&engine, &receives), 1);
+    }
+}
+
+#[test]
+fn a_lone_message_in_a_flow_that_is_not_the_senders_is_refused() {
+    let mut engine = engine(0);
+    let (flow, receives) = flow_of_liar(&mut engine);
+    let generation = 1 << 24;
+    assert!(engine.handle_packet(HONEST, &lone_message(flow, 3, 1)).is_err(), "another's");
+    assert!(engine.handle_packet(LIAR, &lone_message(flow + 1, 3, 1)).is_err(), "none");
+    assert_eq!(complete(&engine, &receives), 0);
+    // One that was there before it: its context is closed, nobody waits for the message.
+    engine.handle_packet(LIAR, &lone_message(flow.wrapping_sub(generation), 3, 1)).unwrap();
+    assert_eq!(complete(&engine, &receives), 0);
+    engine.handle_packet(LIAR, &lone_message(flow, 3, 1)).unwrap();
+    assert_eq!(complete(&engine, &receives), 1);
 }
 
 /// Two long messages between the engine and an honest peer, one in each direction.
