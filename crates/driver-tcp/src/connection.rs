@@ -2,9 +2,8 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::TcpStream;
-use std::os::fd::AsFd;
 use std::time::Instant;
 
 use base::GateId;
@@ -12,10 +11,14 @@ use driver::{Label, Part, Place, Sink};
 use memory::Buffer;
 
 use crate::frame::{self, HEAD_BYTES, Kind, PACKET_BYTES_MAX, PART_HEAD_BYTES};
+use crate::stream::Stream;
+
+#[cfg(test)]
+mod tests;
 
 /// A connection to `gate` over the own rail `rail`.
-pub(crate) struct Connection {
-    pub stream: TcpStream,
+pub(crate) struct Connection<S = TcpStream> {
+    pub stream: S,
     pub gate: GateId,
     pub rail: usize,
     /// Something was posted since the last poll: what comes now shall gather.
@@ -100,8 +103,8 @@ const LARGE_PACKET_BYTES: usize = 4 << 10;
 /// Less than this says nothing of a rail's speed.
 const MEASURED_BYTES_MIN: u64 = 64 << 10;
 
-impl Connection {
-    pub(crate) fn new(stream: TcpStream, gate: GateId, rail: usize) -> Self {
+impl<S: Stream> Connection<S> {
+    pub(crate) fn new(stream: S, gate: GateId, rail: usize) -> Self {
         Self {
             stream,
             gate,
@@ -158,7 +161,7 @@ impl Connection {
     }
 
     fn unacknowledged(&self) -> u64 {
-        sys::socket::unacknowledged(self.stream.as_fd()).unwrap_or(0)
+        self.stream.unacknowledged()
     }
 
     /// Bytes that have reached the peer's machine.
@@ -235,7 +238,11 @@ impl Connection {
         let (mut heard, mut bytes) = (Heard::Nothing, 0);
         for _ in 0..READS_MAX {
             if self.arriving.is_some() {
-                if self.fill_from_held(sink) {
+                if !self.held.is_empty() {
+                    heard = Heard::Something;
+                    if let Some(other) = self.take_held(sink)? {
+                        return Ok(Heard::Instead(other));
+                    }
                     continue;
                 }
                 match self.read_part(inbox, sink)? {
@@ -323,14 +330,12 @@ impl Connection {
         count
     }
 
-    fn fill_from_held(&mut self, sink: &mut dyn Sink) -> bool {
-        if self.held.is_empty() {
-            return false;
-        }
+    /// Goes on with what was read before the rail was given up on which the arriving part was: its bytes,
+    /// and frames behind it, after which nothing more may come that would be a reason to look at them.
+    fn take_held(&mut self, sink: &mut dyn Sink) -> io::Result<Option<usize>> {
         let held = std::mem::take(&mut self.held);
         let count = self.fill(&held, sink);
-        self.held = held[count..].to_vec();
-        true
+        if self.arriving.is_some() { Ok(None) } else { self.take_frames(&held[count..], sink) }
     }
 
     /// So many bytes more of the arriving part are here.
@@ -352,7 +357,7 @@ impl Connection {
         let count = match place {
             Place::At { buffer, offset, .. } if buffer.is_worth_lending() => {
                 let read = |slices: &mut [io::IoSliceMut<'_>]| {
-                    outcome((&self.stream).read_vectored(slices), true)
+                    outcome(self.stream.read_vectored(slices), true)
                 };
                 buffer.lend_mut(offset + done, left, read)?
             }
@@ -376,7 +381,7 @@ impl Outgoing {
     }
 
     /// Writes as much as there is room for; 0: there is none.
-    fn write(&mut self, stream: &TcpStream) -> io::Result<usize> {
+    fn write(&mut self, stream: &impl Stream) -> io::Result<usize> {
         match self {
             Outgoing::Bytes { data, at } => {
                 let count = write_some(stream, &data[*at..])?;
@@ -389,15 +394,13 @@ impl Outgoing {
 }
 
 impl OutgoingPart {
-    fn write(&mut self, stream: &TcpStream) -> io::Result<usize> {
+    fn write(&mut self, stream: &impl Stream) -> io::Result<usize> {
         let head = &self.head[self.done.min(PART_HEAD_BYTES)..];
         let done = self.done.saturating_sub(PART_HEAD_BYTES);
         let (offset, left) = (self.part.offset + done, self.part.length - done);
         let left = left.min(PART_BYTES_AT_ONCE);
         let count = if self.part.buffer.is_worth_lending() {
-            let write = |slices: &[io::IoSlice<'_>]| {
-                outcome(sys::socket::send(stream.as_fd(), slices), false)
-            };
+            let write = |slices: &[io::IoSlice<'_>]| outcome(stream.write_vectored(slices), false);
             self.part.buffer.lend(head, offset, left, write)?
         } else {
             write_some(stream, &gathered(head, &self.part.buffer, offset, left))?
@@ -415,11 +418,11 @@ fn gathered(head: &[u8], buffer: &Buffer, offset: usize, left: usize) -> Vec<u8>
     piece
 }
 
-fn write_some(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+fn write_some(stream: &impl Stream, bytes: &[u8]) -> io::Result<usize> {
     outcome(stream.write(bytes), false)
 }
 
-fn read_some(mut stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
+fn read_some(stream: &impl Stream, into: &mut [u8]) -> io::Result<usize> {
     outcome(stream.read(into), true)
 }
 

@@ -19,6 +19,7 @@ mod handshake;
 mod interfaces;
 mod peers;
 mod poller;
+mod stream;
 mod tcp;
 
 pub use card::{Card, End};

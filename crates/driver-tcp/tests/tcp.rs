@@ -137,6 +137,23 @@ fn who_does_not_know_the_secret_gets_nowhere() {
     assert!(!two.has_room(GateId(0), 0));
 }
 
+/// As behind an address that another process of the job has got meanwhile.
+#[test]
+fn who_means_another_process_of_the_job_is_refused() {
+    let cards: Arc<Mutex<Vec<String>>> = Arc::default();
+    let make = |own| {
+        let directory = Cards(Arc::clone(&cards), [1; 32]);
+        Tcp::create(GateId(own), options(), Box::new(directory)).unwrap()
+    };
+    let (mut one, mut third) = (make(0), make(2));
+    let card = |tcp: &Tcp| tcp.card().to_string();
+    *cards.lock().unwrap() = vec![card(&one), card(&third), card(&third)];
+    one.connect(GateId(1)).unwrap();
+    poll_until(&mut one, &mut third, |one, _| !one.lost.is_empty());
+    assert!(!one.push(GateId(1), 0, 8, |_| ()));
+    assert!(!third.push(GateId(0), 0, 8, |_| ()));
+}
+
 #[test]
 fn strangers_are_turned_away() {
     let (mut one, mut two) = connected();

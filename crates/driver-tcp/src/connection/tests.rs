@@ -1,0 +1,230 @@
+//! Connections over streams that tear, stall, fill up and break.
+
+use std::io::ErrorKind;
+
+use base::{GateId, RailId};
+use driver::conformance::memory;
+use driver::{DriverError, Label, Part, Place, Sink};
+use memory::Buffer;
+
+use super::*;
+use crate::frame::Kind;
+use faulty::{Faulty, pair};
+
+mod faulty;
+mod seeds;
+
+/// What a connection told, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Event {
+    Packet(Vec<u8>),
+    Arrived(Label, Vec<u8>),
+    Instead(usize),
+    Ended(ErrorKind),
+}
+
+/// Keeps what a connection tells. The first byte of a part's label says where it belongs.
+#[derive(Default)]
+struct Events {
+    seen: Vec<Event>,
+    arriving: Option<Buffer>,
+}
+
+const IN_A_ROW: u8 = 0;
+const SCATTERED: u8 = 1;
+const NOWHERE: u8 = 2;
+const INSTEAD: u8 = 3;
+/// The rail that is to be given up then.
+const OTHER_RAIL: usize = 1;
+
+impl Sink for Events {
+    fn packet(&mut self, _gate: GateId, _rail: usize, bytes: &[u8]) {
+        self.seen.push(Event::Packet(bytes.to_vec()));
+    }
+
+    fn part(&mut self, _gate: GateId, _rail: usize, label: &Label, length: usize) -> Place {
+        let block = if label[0] == SCATTERED { 8 } else { 0 };
+        if label[0] == NOWHERE {
+            return Place::Nowhere;
+        }
+        let buffer = memory(length, block);
+        self.arriving = Some(buffer.clone());
+        let instead_of = (label[0] == INSTEAD).then_some(RailId(OTHER_RAIL as u8));
+        Place::At { buffer, offset: 0, instead_of }
+    }
+
+    fn part_arrived(&mut self, _gate: GateId, _rail: usize, label: &Label, length: usize) {
+        let buffer = self.arriving.take().expect("it has begun");
+        let mut bytes = vec![0; length];
+        buffer.read(0, &mut bytes);
+        self.seen.push(Event::Arrived(*label, bytes));
+    }
+
+    fn sent(&mut self, _gate: GateId, _rail: usize, _token: u64) {}
+    fn carried(&mut self, _rail: usize, _bytes: u64, _nanoseconds: u64) {}
+    fn written(&mut self, _token: u64) {}
+    fn fetched(&mut self, _token: u64, _complete: bool) {}
+    fn lost(&mut self, _gate: GateId, _rail: usize, _why: DriverError) {}
+}
+
+fn pattern(length: usize, seed: u8) -> Vec<u8> {
+    (0..length).map(|at| (at as u8).wrapping_mul(31) ^ seed).collect()
+}
+
+/// A frame as it is sent, and what its receiver tells of it.
+fn packet(length: usize) -> (Vec<u8>, Vec<Event>) {
+    let data = pattern(length, 7);
+    ([&frame::head(Kind::Packet, length)[..], &data].concat(), vec![Event::Packet(data)])
+}
+
+fn part(kind: u8, length: usize) -> (Vec<u8>, Vec<Event>) {
+    let mut label = [length as u8; 24];
+    label[0] = kind;
+    let data = pattern(length, 11);
+    let bytes = [&frame::part_head(&label, length)[..], &data].concat();
+    let arrived = Event::Arrived(label, data);
+    let events = match kind {
+        NOWHERE => vec![],
+        INSTEAD => vec![Event::Instead(OTHER_RAIL), arrived],
+        _ => vec![arrived],
+    };
+    (bytes, events)
+}
+
+fn goodbye() -> (Vec<u8>, Vec<Event>) {
+    (frame::head(Kind::Goodbye, 0).to_vec(), vec![])
+}
+
+/// Reads until nothing is left, and no longer: what a connection does not tell then, it never tells.
+fn read_all(connection: &mut Connection<Faulty>) -> Vec<Event> {
+    let (mut inbox, mut events) = (vec![0; INBOX_BYTES], Events::default());
+    loop {
+        match connection.receive(&mut inbox, &mut events) {
+            Ok(Heard::Instead(other)) => events.seen.push(Event::Instead(other)),
+            Ok(Heard::Something) => {}
+            Ok(Heard::Nothing) if connection.stream.has_more() => {}
+            Ok(Heard::Nothing) => return events.seen,
+            Err(error) => {
+                events.seen.push(Event::Ended(error.kind()));
+                return events.seen;
+            }
+        }
+    }
+}
+
+/// What a connection tells of bytes that come in pieces of these lengths, then all the rest.
+fn told_of(bytes: &[u8], pieces: &[usize]) -> (Vec<Event>, bool) {
+    let (near, far) = pair(usize::MAX);
+    assert_eq!(near.write(bytes).unwrap(), bytes.len());
+    far.deliver_in_pieces(pieces);
+    let mut connection = Connection::new(far, GateId(0), 0);
+    let events = read_all(&mut connection);
+    (events, connection.departed)
+}
+
+fn frames() -> (Vec<u8>, Vec<Event>) {
+    let all = [
+        packet(1),
+        packet(90),
+        part(IN_A_ROW, 40),
+        packet(0),
+        part(SCATTERED, 48),
+        part(NOWHERE, 30),
+        goodbye(),
+        packet(9),
+        part(INSTEAD, 20),
+        packet(12),
+        part(INSTEAD, 16),
+        part(IN_A_ROW, 24),
+        packet(3),
+        goodbye(),
+    ];
+    let (bytes, events): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+    (bytes.concat(), events.concat())
+}
+
+#[test]
+fn frames_may_be_cut_at_every_byte() {
+    let (bytes, expected) = frames();
+    for first in 0..bytes.len() {
+        assert_eq!(told_of(&bytes, &[first]), (expected.clone(), true), "cut at {first}");
+    }
+    for piece in 1..50 {
+        let pieces = vec![piece; bytes.len() / piece];
+        assert_eq!(told_of(&bytes, &pieces), (expected.clone(), true), "pieces of {piece}");
+    }
+}
+
+#[test]
+fn frames_may_be_cut_at_every_two_bytes() {
+    let (bytes, expected) = frames();
+    for first in 1..bytes.len() {
+        for second in (1..bytes.len() - first).step_by(3) {
+            let told = told_of(&bytes, &[first, second]);
+            assert_eq!(told, (expected.clone(), true), "cut after {first} and {second} more");
+        }
+    }
+}
+
+/// They waited until more came, which might never be: the peer may wait for an answer to them.
+#[test]
+fn frames_behind_a_part_that_comes_instead_of_another_are_read() {
+    let (first, second) = (part(INSTEAD, 16), packet(5));
+    let (events, _) = told_of(&[first.0, second.0].concat(), &[]);
+    assert_eq!(events, [first.1, second.1].concat());
+}
+
+#[test]
+fn much_behind_a_part_that_comes_instead_of_another_has_its_place() {
+    let mut frames = vec![part(INSTEAD, 10)];
+    frames.extend((0..9).map(|_| packet(40_000)));
+    let (bytes, events): (Vec<_>, Vec<_>) = frames.into_iter().unzip();
+    assert_eq!(told_of(&bytes.concat(), &[]), (events.concat(), false));
+}
+
+#[test]
+fn what_is_no_frame_ends_the_connection() {
+    let (bytes, mut expected) = packet(20);
+    expected.push(Event::Ended(ErrorKind::InvalidData));
+    let bytes = [&bytes[..], b"GET / HTTP/1.1\r\n"].concat();
+    for cut in 0..bytes.len() {
+        assert_eq!(told_of(&bytes, &[cut]).0, expected, "cut at {cut}");
+    }
+}
+
+#[test]
+fn what_came_before_the_end_of_a_stream_is_told() {
+    let (bytes, expected) = frames();
+    for length in 0..bytes.len() {
+        let (near, far) = pair(usize::MAX);
+        near.write(&bytes[..length]).unwrap();
+        drop(near);
+        let mut events = read_all(&mut Connection::new(far, GateId(0), 0));
+        assert_eq!(events.pop(), Some(Event::Ended(ErrorKind::UnexpectedEof)));
+        assert_eq!(events, expected[..events.len()], "after {length} bytes");
+    }
+}
+
+#[test]
+fn the_backlog_counts_what_waits_in_this_process() {
+    let (near, far) = pair(10_000);
+    let mut connection = Connection::new(near, GateId(1), 0);
+    let frame = packet(50_000).0;
+    connection.post(&frame).unwrap();
+    assert!(connection.is_stuck());
+    assert_eq!(connection.backlog(), frame.len() as u64);
+    let mut taken = vec![0; 4000];
+    assert_eq!(far.read(&mut taken).unwrap(), 4000);
+    assert_eq!(connection.backlog(), frame.len() as u64 - 4000);
+    let part = Part { label: [0; 24], buffer: memory(600, 0), offset: 0, length: 600, token: 1 };
+    connection.post_part(part, &mut Written::default()).unwrap();
+    assert_eq!(connection.backlog(), (frame.len() - 4000 + PART_HEAD_BYTES + 600) as u64);
+}
+
+#[test]
+fn the_backlog_of_short_packets_is_not_asked_for() {
+    let (near, _far) = pair(10_000);
+    let mut connection = Connection::new(near, GateId(1), 0);
+    connection.post(&packet(100).0).unwrap();
+    assert_eq!(connection.backlog(), 0);
+}

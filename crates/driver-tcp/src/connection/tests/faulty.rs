@@ -1,0 +1,174 @@
+//! A stream in memory that does what networks do: it has little room, gives its bytes in pieces, says
+//! nothing for a while, and breaks.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::rc::Rc;
+
+use crate::stream::Stream;
+
+/// One end of a stream.
+pub(super) struct Faulty {
+    incoming: Rc<RefCell<Pipe>>,
+    outgoing: Rc<RefCell<Pipe>>,
+}
+
+/// One direction.
+struct Pipe {
+    bytes: VecDeque<u8>,
+    room: usize,
+    pieces: Pieces,
+    /// Nothing comes out, although it is there.
+    stalled: bool,
+    /// The end that writes, or reads, is gone.
+    closed: bool,
+    /// The network between is gone, with what was underway.
+    broken: bool,
+}
+
+/// How much comes at once.
+enum Pieces {
+    /// All that is there.
+    Whole,
+    /// So many bytes, then nothing for once; all when there are no more of these.
+    Given(VecDeque<usize>),
+    /// Up to so many, or nothing for once.
+    Random(fastrand::Rng, usize),
+}
+
+/// The two ends of a stream that holds so many bytes each way.
+pub(super) fn pair(room: usize) -> (Faulty, Faulty) {
+    let pipe = || {
+        let (bytes, pieces) = (VecDeque::new(), Pieces::Whole);
+        Rc::new(RefCell::new(Pipe {
+            bytes,
+            room,
+            pieces,
+            stalled: false,
+            closed: false,
+            broken: false,
+        }))
+    };
+    let (there, back) = (pipe(), pipe());
+    let near = Faulty { incoming: Rc::clone(&back), outgoing: Rc::clone(&there) };
+    (near, Faulty { incoming: there, outgoing: back })
+}
+
+impl Faulty {
+    /// What is read comes in pieces of these lengths, then all the rest.
+    pub(super) fn deliver_in_pieces(&self, pieces: &[usize]) {
+        self.incoming.borrow_mut().pieces = Pieces::Given(pieces.iter().copied().collect());
+    }
+
+    /// What is read and written comes in pieces of at most so many bytes.
+    pub(super) fn tear(&self, rng: &mut fastrand::Rng, most: usize) {
+        for pipe in [&self.incoming, &self.outgoing] {
+            pipe.borrow_mut().pieces = Pieces::Random(rng.fork(), most);
+        }
+    }
+
+    /// From now on nothing is read here, or it is again.
+    pub(super) fn stall(&self, stalled: bool) {
+        self.incoming.borrow_mut().stalled = stalled;
+    }
+
+    /// The network is lost, with what was underway.
+    pub(super) fn break_off(&self) {
+        for pipe in [&self.incoming, &self.outgoing] {
+            pipe.borrow_mut().broken = true;
+        }
+    }
+
+    /// Whether something was written that has not been read here.
+    pub(super) fn has_more(&self) -> bool {
+        !self.incoming.borrow().bytes.is_empty()
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        for pipe in [&self.incoming, &self.outgoing] {
+            pipe.borrow_mut().closed = true;
+        }
+    }
+}
+
+impl Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.broken || self.closed {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let mut count = bytes.len().min(self.room - self.bytes.len());
+        if let Pieces::Random(rng, most) = &mut self.pieces {
+            count = count.min(rng.usize(0..=*most));
+        }
+        if count == 0 && !bytes.is_empty() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        self.bytes.extend(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.broken {
+            return Err(ErrorKind::ConnectionReset.into());
+        }
+        if self.bytes.is_empty() && self.closed {
+            return Ok(0);
+        }
+        let here = self.bytes.len().min(into.len());
+        let count = match &mut self.pieces {
+            _ if self.stalled => 0,
+            Pieces::Whole => here,
+            Pieces::Random(rng, most) => here.min(rng.usize(0..=*most)),
+            Pieces::Given(lengths) => match lengths.front_mut() {
+                None => here,
+                Some(left) => {
+                    let count = here.min(*left);
+                    *left -= count;
+                    if count == 0 {
+                        lengths.pop_front();
+                    }
+                    count
+                }
+            },
+        };
+        if count == 0 {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        into.iter_mut().zip(self.bytes.drain(..count)).for_each(|(place, byte)| *place = byte);
+        Ok(count)
+    }
+}
+
+impl Stream for Faulty {
+    fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        self.incoming.borrow_mut().read(into)
+    }
+
+    fn read_vectored(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut all = vec![0; into.iter().map(|slice| slice.len()).sum()];
+        let count = self.read(&mut all)?;
+        let mut rest = &all[..count];
+        for slice in into {
+            let (now, after) = rest.split_at(rest.len().min(slice.len()));
+            slice[..now.len()].copy_from_slice(now);
+            rest = after;
+        }
+        Ok(count)
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.outgoing.borrow_mut().write(bytes)
+    }
+
+    fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+        self.write(&all)
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        self.outgoing.borrow().bytes.len() as u64
+    }
+}

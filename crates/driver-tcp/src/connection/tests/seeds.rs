@@ -1,0 +1,272 @@
+//! Two processes with several rails between them, from seeds: what is posted comes once, whole and in
+//! order on its rail, or its rail is lost; and it comes without anything else having to come behind it.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::*;
+
+const SEEDS: u64 = 3000;
+const RAILS: usize = 3;
+const STEPS: usize = 120;
+/// In so many steps without faults, everything that was posted has come.
+const SETTLING_STEPS: usize = 20_000;
+
+/// One process.
+struct Side {
+    rails: Vec<Option<Connection<Faulty>>>,
+    /// What was posted to each rail and has not come, for the other side to compare.
+    posted: Vec<VecDeque<Posted>>,
+    /// Parts that were posted to each rail and whose memory is not known to be free.
+    unsent: Vec<VecDeque<u64>>,
+    ledger: Ledger,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Posted {
+    Packet(Vec<u8>),
+    Part { message: u64, length: usize },
+}
+
+/// What comes in, compared with what was posted on the other side.
+struct Ledger {
+    rng: fastrand::Rng,
+    /// The other side's.
+    expected: Vec<VecDeque<Posted>>,
+    /// Messages of which a part is arriving: on which rail, and where to.
+    arriving: HashMap<u64, (usize, Buffer)>,
+    arrived: Vec<u64>,
+}
+
+fn data_of(message: u64, length: usize) -> Vec<u8> {
+    (0..length as u64)
+        .map(|at| (message.wrapping_mul(0x9e37_79b9) ^ at.wrapping_mul(131)) as u8)
+        .collect()
+}
+
+fn label_of(message: u64) -> Label {
+    let mut label = [0; 24];
+    label[..8].copy_from_slice(&message.to_le_bytes());
+    label
+}
+
+fn message_of(label: &Label) -> u64 {
+    u64::from_le_bytes(*label.first_chunk().unwrap())
+}
+
+impl Sink for Ledger {
+    fn packet(&mut self, _gate: GateId, rail: usize, bytes: &[u8]) {
+        assert_eq!(self.expected[rail].pop_front(), Some(Posted::Packet(bytes.to_vec())));
+    }
+
+    fn part(&mut self, _gate: GateId, rail: usize, label: &Label, length: usize) -> Place {
+        let message = message_of(label);
+        assert_eq!(self.expected[rail].pop_front(), Some(Posted::Part { message, length }));
+        if self.arrived.contains(&message) || self.rng.u8(..) < 20 {
+            return Place::Nowhere;
+        }
+        let block = if length.is_multiple_of(8) && self.rng.bool() { 8 } else { 0 };
+        let buffer = memory(length, block);
+        let before = self.arriving.insert(message, (rail, buffer.clone()));
+        let instead_of = before.map(|(rail, _)| RailId(rail as u8));
+        Place::At { buffer, offset: 0, instead_of }
+    }
+
+    fn part_arrived(&mut self, _gate: GateId, rail: usize, label: &Label, length: usize) {
+        let message = message_of(label);
+        let (begun, buffer) = self.arriving.remove(&message).expect("it has begun");
+        let mut bytes = vec![0; length];
+        buffer.read(0, &mut bytes);
+        assert_eq!((begun, bytes), (rail, data_of(message, length)), "message {message}");
+        self.arrived.push(message);
+    }
+
+    fn sent(&mut self, _gate: GateId, _rail: usize, _token: u64) {}
+    fn carried(&mut self, _rail: usize, _bytes: u64, _nanoseconds: u64) {}
+    fn written(&mut self, _token: u64) {}
+    fn fetched(&mut self, _token: u64, _complete: bool) {}
+    fn lost(&mut self, _gate: GateId, _rail: usize, _why: DriverError) {}
+}
+
+impl Side {
+    fn new(rails: Vec<Faulty>, rng: &mut fastrand::Rng) -> Self {
+        let connection = |(rail, stream)| Some(Connection::new(stream, GateId(1), rail));
+        let (arriving, arrived) = (HashMap::new(), Vec::new());
+        let expected = vec![VecDeque::new(); RAILS];
+        Self {
+            rails: rails.into_iter().enumerate().map(connection).collect(),
+            posted: vec![VecDeque::new(); RAILS],
+            unsent: vec![VecDeque::new(); RAILS],
+            ledger: Ledger { rng: rng.fork(), expected, arriving, arrived },
+        }
+    }
+
+    /// Posts something to a rail, if there is room.
+    fn post(&mut self, rail: usize, rng: &mut fastrand::Rng, message: u64) {
+        let Some(connection) = &mut self.rails[rail] else { return };
+        if !connection.has_room() {
+            return;
+        }
+        let most = if rng.u8(..) < 10 { PACKET_BYTES_MAX } else { 200 };
+        let length = rng.usize(1..=most);
+        let result = if rng.bool() {
+            let data = data_of(message, length);
+            self.posted[rail].push_back(Posted::Packet(data.clone()));
+            connection.post(&[&frame::head(Kind::Packet, length)[..], &data].concat())
+        } else {
+            // Messages of one number are the same message, posted again as if its rail were lost.
+            let length = 8 * (message as usize % 60 + 1);
+            let buffer = memory(length, if rng.bool() { 8 } else { 0 });
+            buffer.write(0, &data_of(message, length));
+            self.posted[rail].push_back(Posted::Part { message, length });
+            self.unsent[rail].push_back(message);
+            let part = Part { label: label_of(message), buffer, offset: 0, length, token: message };
+            let mut written = Written::default();
+            let result = connection.post_part(part, &mut written);
+            self.note_sent(rail, &written);
+            result
+        };
+        self.note(rail, result);
+    }
+
+    fn note_sent(&mut self, rail: usize, written: &Written) {
+        for token in &written.sent {
+            assert_eq!(self.unsent[rail].pop_front(), Some(*token), "once, in order");
+        }
+    }
+
+    /// What could not be written is followed by what the peer had written before.
+    fn note(&mut self, rail: usize, result: io::Result<()>) {
+        if let (Err(error), Some(connection)) = (result, &mut self.rails[rail]) {
+            connection.fail(error);
+        }
+    }
+
+    /// A look at one rail, as the driver takes it.
+    fn poll(&mut self, rail: usize, inbox: &mut [u8]) {
+        let Some(connection) = &mut self.rails[rail] else { return };
+        connection.posted = false;
+        let mut written = Written::default();
+        let result = connection.flush(&mut written);
+        self.note_sent(rail, &written);
+        self.note(rail, result);
+        self.read(rail, inbox);
+    }
+
+    fn read(&mut self, rail: usize, inbox: &mut [u8]) {
+        let Some(connection) = &mut self.rails[rail] else { return };
+        match connection.receive(inbox, &mut self.ledger) {
+            Ok(Heard::Something) => {}
+            Ok(Heard::Nothing) => {
+                if connection.failed.is_some() {
+                    self.lose(rail);
+                }
+            }
+            Ok(Heard::Instead(other)) => {
+                assert_ne!(other, rail);
+                self.lose(other);
+                self.read(rail, inbox);
+            }
+            Err(_) => self.lose(rail),
+        }
+    }
+
+    fn lose(&mut self, rail: usize) {
+        self.rails[rail] = None;
+        self.ledger.arriving.retain(|_, (begun, _)| *begun != rail);
+        self.posted[rail].clear();
+    }
+
+    /// Hands over what this side has posted since, for the other to compare.
+    fn announce_to(&mut self, other: &mut Side) {
+        for rail in 0..RAILS {
+            other.ledger.expected[rail].append(&mut self.posted[rail]);
+        }
+    }
+
+    fn stream(&self, rail: usize) -> Option<&Faulty> {
+        self.rails[rail].as_ref().map(|connection| &connection.stream)
+    }
+}
+
+fn run(seed: u64) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    for _ in 0..RAILS {
+        let room = [40, 3000, 200_000][rng.usize(..3)];
+        let (one, two) = pair(room);
+        let most = [7, 500, 200_000][rng.usize(..3)];
+        one.tear(&mut rng, most);
+        near.push(one);
+        far.push(two);
+    }
+    let mut sides = [Side::new(near, &mut rng), Side::new(far, &mut rng)];
+    let mut inbox = vec![0; INBOX_BYTES];
+    let faults = rng.u8(0..4);
+    for step in 0..STEPS {
+        let (side, rail) = (rng.usize(..2), rng.usize(..RAILS));
+        // Some messages are posted on several rails.
+        let message = step as u64 - rng.u64(0..=(step as u64).min(3));
+        sides[side].post(rail, &mut rng, message * 2 + side as u64);
+        let [one, two] = &mut sides;
+        one.announce_to(two);
+        two.announce_to(one);
+        sides[rng.usize(..2)].poll(rng.usize(..RAILS), &mut inbox);
+        if let Some(stream) = sides[side].stream(rail) {
+            match rng.u8(..) {
+                0..4 if faults > 1 => stream.break_off(),
+                4..20 if faults > 0 => stream.stall(true),
+                20..40 => stream.stall(false),
+                _ => {}
+            }
+        }
+        if faults == 3 && rng.u8(..) == 0 {
+            sides[side].lose(rail);
+        }
+    }
+    settle(&mut sides, &mut inbox);
+}
+
+/// Without any more faults, all that was posted on rails that stand comes.
+fn settle(sides: &mut [Side; 2], inbox: &mut [u8]) {
+    let is_settled = |sides: &[Side; 2]| {
+        (0..RAILS).all(|rail| {
+            sides[0].rails[rail].is_none() && sides[1].rails[rail].is_none()
+                || sides.iter().all(|side| {
+                    side.rails[rail].as_ref().is_some_and(|c| c.has_room() && !c.stream.has_more())
+                })
+        })
+    };
+    for _ in 0..SETTLING_STEPS {
+        for side in &mut *sides {
+            for rail in 0..RAILS {
+                side.stream(rail).inspect(|stream| stream.stall(false));
+                side.poll(rail, inbox);
+            }
+        }
+        if is_settled(sides) {
+            break;
+        }
+    }
+    assert!(is_settled(sides), "it comes to rest");
+    for (own, other) in [(0, 1), (1, 0)] {
+        for rail in 0..RAILS {
+            let Some(connection) = &sides[own].rails[rail] else { continue };
+            assert_eq!(
+                sides[other].ledger.expected[rail],
+                [],
+                "on rail {rail} of {own} all has come"
+            );
+            assert_eq!(sides[own].unsent[rail], []);
+            assert_eq!(connection.backlog(), 0);
+        }
+    }
+}
+
+#[test]
+fn frames_come_once_whole_and_in_order_or_their_rail_is_lost() {
+    for seed in 0..SEEDS {
+        if std::panic::catch_unwind(|| run(seed)).is_err() {
+            panic!("with seed {seed}");
+        }
+    }
+}
