@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use datatype::{ArrayOrder, Datatype, Predefined, StructBlock, SubarrayDimension};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 const BLOCKS: usize = 2048;
 const ROUNDS: usize = 1500;
@@ -23,8 +23,8 @@ struct Case<'a> {
     blocks: usize,
     /// The bytes of memory that the loops work on, gaps at the end included.
     span: usize,
-    pack: &'a dyn Fn(&[u8], &mut [u8]),
-    unpack: &'a dyn Fn(&[u8], &mut [u8]),
+    pack: &'a (dyn Fn(&[u8], &mut [u8]) + Sync),
+    unpack: &'a (dyn Fn(&[u8], &mut [u8]) + Sync),
 }
 
 fn main() {
@@ -222,10 +222,9 @@ fn particles() {
 }
 
 fn report(case: Case<'_>) {
-    let scratch = Arc::new(Scratch::zeroed(case.span));
-    let whole = Buffer::of_scratch(&scratch, 0, case.span);
+    let whole = Buffer::zeroed(case.span);
     let layout = case.datatype.layout(case.count).expect("the datatype has gaps");
-    let buffer = Buffer::laid_out_in_scratch(&scratch, 0, layout, case.count);
+    let buffer = whole.laid_out_part(0, layout, case.count);
     let mut packed = vec![1_u8; buffer.len()];
     let mut best = [f64::INFINITY; 4];
     let time = |best: &mut f64, run: &mut dyn FnMut()| {

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use base::ErrorClass;
 use datatype::{Datatype, Kind, Precision, Predefined, StructBlock, pack, unpack};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 use proptest::prelude::*;
 
 /// `count` elements of `datatype` whose packed bytes are `packed`.
 fn buffer_of(datatype: &Datatype, count: usize, packed: &[u8]) -> Buffer {
     let (low, high) = datatype.data_bounds(count).unwrap();
     assert_eq!(low, 0);
-    let scratch = Arc::new(Scratch::zeroed(high as usize));
+    let memory = Buffer::zeroed(high as usize);
     let buffer = match datatype.layout(count) {
-        Some(layout) => Buffer::laid_out_in_scratch(&scratch, 0, layout, count),
-        None => Buffer::of_scratch(&scratch, 0, packed.len()),
+        Some(layout) => memory.laid_out_part(0, layout, count),
+        None => memory.contiguous_part(0, packed.len()),
     };
     buffer.write(0, packed);
     buffer

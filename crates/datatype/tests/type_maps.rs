@@ -1,9 +1,7 @@
 //! Random nested datatypes against type maps written out as lists.
 
-use std::sync::Arc;
-
 use datatype::{Datatype, Form, Predefined, reduction};
-use memory::{Buffer, Scratch, Segment};
+use memory::{Buffer, Segment};
 use proptest::prelude::*;
 
 #[path = "type_maps/oracle.rs"]
@@ -16,7 +14,7 @@ use specs::spec;
 
 /// Memory around an origin that holds `count` elements, filled with a pattern.
 struct Field {
-    scratch: Arc<Scratch>,
+    whole: Buffer,
     origin: i64,
 }
 
@@ -24,33 +22,25 @@ impl Field {
     fn around(bytes: &[i64], seed: u8) -> Self {
         let low = bytes.iter().copied().min().unwrap_or(0).min(0) - 8;
         let high = bytes.iter().copied().max().unwrap_or(0).max(0) + 9;
-        let field =
-            Self { scratch: Arc::new(Scratch::zeroed((high - low) as usize)), origin: -low };
-        let pattern: Vec<u8> = (0..field.scratch.len())
-            .map(|i| (i as u8).wrapping_mul(31).wrapping_add(seed))
-            .collect();
-        field.whole().write(0, &pattern);
-        field
-    }
-
-    fn whole(&self) -> Buffer {
-        Buffer::of_scratch(&self.scratch, 0, self.scratch.len())
+        let whole = Buffer::zeroed((high - low) as usize);
+        let pattern: Vec<u8> =
+            (0..whole.len()).map(|i| (i as u8).wrapping_mul(31).wrapping_add(seed)).collect();
+        whole.write(0, &pattern);
+        Self { whole, origin: -low }
     }
 
     fn content(&self) -> Vec<u8> {
-        let mut content = vec![0; self.scratch.len()];
-        self.whole().read(0, &mut content);
+        let mut content = vec![0; self.whole.len()];
+        self.whole.read(0, &mut content);
         content
     }
 
     fn buffer(&self, datatype: &Datatype, count: usize) -> Buffer {
         match datatype.layout(count) {
-            Some(layout) => {
-                Buffer::laid_out_in_scratch(&self.scratch, self.origin as isize, layout, count)
-            }
+            Some(layout) => self.whole.laid_out_part(self.origin as isize, layout, count),
             None => {
                 let length = datatype.packed_size(count).unwrap();
-                Buffer::of_scratch(&self.scratch, self.origin as usize, length)
+                self.whole.contiguous_part(self.origin as isize, length)
             }
         }
     }

@@ -10,14 +10,14 @@
 use std::env;
 use std::error::Error;
 use std::process::{Child, Command};
-use std::sync::Arc;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use base::{GateId, RegionToken};
 use driver::{Access, Driver, Regions};
 use driver_shm::{Card, Options, SharedMemory, Shm};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 use sys::cores;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -98,7 +98,7 @@ fn receive(gate: u32, crowded: bool, owner: String, shared: &str) -> Outcome<()>
         return Err("the system does not let this process read its parent's memory".into());
     }
     let shared = SharedMemory::open(&shared.parse::<Card>()?, WORDS, 0)?;
-    let into = Buffer::of_scratch(&Arc::new(Scratch::zeroed(LARGEST)), 0, LARGEST);
+    let into = Buffer::zeroed(LARGEST);
     let mine = FOR_ALL + WORDS_EACH * gate as usize;
     let mut last = 0;
     loop {
@@ -127,8 +127,8 @@ fn receive(gate: u32, crowded: bool, owner: String, shared: &str) -> Outcome<()>
 
 struct Owner {
     shm: Shm,
-    shared: Arc<SharedMemory>,
-    memory: Arc<Scratch>,
+    shared: Rc<SharedMemory>,
+    memory: Buffer,
     receivers: Vec<Child>,
     crowded: bool,
     turn: u32,
@@ -149,7 +149,7 @@ impl Owner {
                 Command::new(&program).args(words).args(cards).spawn()
             })
             .collect::<Result<_, _>>()?;
-        let memory = Arc::new(Scratch::zeroed(LARGEST));
+        let memory = Buffer::zeroed(LARGEST);
         Ok((Self { shm, shared, memory, receivers, crowded, turn: 0 }, invitation))
     }
 
@@ -165,7 +165,7 @@ impl Owner {
 
     fn broadcast(&mut self, size: usize, for_each: bool) -> Outcome<()> {
         self.turn += 1;
-        let from = Buffer::of_scratch(&self.memory, 0, size);
+        let from = self.memory.contiguous_part(0, size);
         for place in [0, size - 4] {
             from.write(place, &self.turn.to_le_bytes());
         }

@@ -33,7 +33,7 @@
 use std::cell::Cell;
 use std::io;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use std::time::Instant;
 
@@ -131,7 +131,7 @@ const _: () = {
 /// The board as one of its members has it mapped.
 #[derive(Debug)]
 pub struct Board {
-    memory: Arc<SharedMemory>,
+    memory: Rc<SharedMemory>,
     members: usize,
     own: usize,
     series: [State; SERIES],
@@ -197,7 +197,7 @@ impl Board {
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn create(members: u32) -> io::Result<(Arc<SharedMemory>, Invitation)> {
+    pub fn create(members: u32) -> io::Result<(Rc<SharedMemory>, Invitation)> {
         SharedMemory::create(0, bytes_of(members as usize))
     }
 
@@ -205,7 +205,7 @@ impl Board {
     ///
     /// # Errors
     /// Why it cannot be opened, or that it is something else.
-    pub fn open(card: &Card, members: u32) -> Result<Arc<SharedMemory>, DriverError> {
+    pub fn open(card: &Card, members: u32) -> Result<Rc<SharedMemory>, DriverError> {
         SharedMemory::open(card, 0, bytes_of(members as usize))
     }
 
@@ -213,7 +213,7 @@ impl Board {
     ///
     /// # Panics
     /// If the memory is not that of a board with so many members.
-    pub fn new(memory: Arc<SharedMemory>, members: u32, own: u32, bells: Vec<Bell>) -> Self {
+    pub fn new(memory: Rc<SharedMemory>, members: u32, own: u32, bells: Vec<Bell>) -> Self {
         let (members, own) = (members as usize, own as usize);
         assert!(memory.len() == bytes_of(members) && own < members);
         let series = std::array::from_fn(|index| State::new(&DIVISIONS[index], members));
@@ -607,36 +607,38 @@ mod tests {
 
     #[test]
     fn members_that_run_ahead_wait_for_those_that_read_slowly() {
-        let mut boards = boards(3);
-        std::thread::scope(|scope| {
-            let first = boards.remove(0);
-            scope.spawn(move || {
-                for number in 0..10_000_u64 {
-                    let turn = first.begin(BLOCKING, 1);
-                    while !first.is_free(turn, true) {
-                        std::thread::yield_now();
-                    }
-                    first.write(turn, 40, 16, |slot| {
-                        slot[..8].copy_from_slice(&number.to_le_bytes());
-                        slot[8..].copy_from_slice(&number.to_le_bytes());
-                    });
-                    first.raise(turn, 1, 56);
-                    first.complete(turn);
+        let (_memory, invitation) = Board::create(3).unwrap();
+        let open = |own| {
+            let memory = Board::open(&invitation.card, 3).unwrap();
+            Board::new(memory, 3, own, Vec::new())
+        };
+        let write = |first: Board| {
+            for number in 0..10_000_u64 {
+                let turn = first.begin(BLOCKING, 1);
+                while !first.is_free(turn, true) {
+                    std::thread::yield_now();
                 }
-            });
-            for board in boards {
-                scope.spawn(move || {
-                    for number in 0..10_000_u64 {
-                        let turn = board.begin(BLOCKING, 1);
-                        while board.raised(turn, 0, 1).is_none() {
-                            std::thread::yield_now();
-                        }
-                        let expected = [number.to_le_bytes(), number.to_le_bytes()].concat();
-                        board.read(turn, 0, 40, 16, |slot| assert_eq!(slot, expected));
-                        board.complete(turn);
-                    }
-                });
+                let number = number.to_le_bytes();
+                first.write(turn, 40, 16, |slot| slot.copy_from_slice(&[number; 2].concat()));
+                first.raise(turn, 1, 56);
+                first.complete(turn);
             }
+        };
+        let read = |board: Board| {
+            for number in 0..10_000_u64 {
+                let turn = board.begin(BLOCKING, 1);
+                while board.raised(turn, 0, 1).is_none() {
+                    std::thread::yield_now();
+                }
+                let expected = [number.to_le_bytes(); 2].concat();
+                board.read(turn, 0, 40, 16, |slot| assert_eq!(slot, expected));
+                board.complete(turn);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| write(open(0)));
+            scope.spawn(|| read(open(1)));
+            read(open(2));
         });
     }
 

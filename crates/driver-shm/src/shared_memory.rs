@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::rc::Rc;
 use std::sync::atomic::AtomicU32;
 
 use driver::DriverError;
@@ -43,7 +43,7 @@ impl SharedMemory {
     ///
     /// # Errors
     /// There is not enough memory, or more than the address space has was asked for.
-    pub fn create(words: usize, length: usize) -> io::Result<(Arc<Self>, Invitation)> {
+    pub fn create(words: usize, length: usize) -> io::Result<(Rc<Self>, Invitation)> {
         let bytes = bytes_of(words, length).ok_or(io::ErrorKind::OutOfMemory)?;
         let file = create_memory_file(c"combray-shared", bytes)?;
         let mapping = Mapping::new(&file, bytes)?;
@@ -53,14 +53,14 @@ impl SharedMemory {
         unsafe { mapping.base().cast::<[u8; NONCE_BYTES]>().write(nonce) };
         let descriptor = file.as_raw_fd();
         let card = Card { host: host(), pid: std::process::id() as i32, descriptor, nonce };
-        Ok((Arc::new(Self { mapping, words, length }), Invitation { card, _file: file }))
+        Ok((Rc::new(Self { mapping, words, length }), Invitation { card, _file: file }))
     }
 
     /// Maps what another process created, with the same numbers.
     ///
     /// # Errors
     /// Why it cannot be opened, or that it is something else.
-    pub fn open(card: &Card, words: usize, length: usize) -> Result<Arc<Self>, DriverError> {
+    pub fn open(card: &Card, words: usize, length: usize) -> Result<Rc<Self>, DriverError> {
         let error = |message: String| DriverError { message };
         let foreign = || error(format!("{} is not the shared memory of this job", card.path()));
         let bytes = bytes_of(words, length).ok_or_else(foreign)?;
@@ -76,7 +76,7 @@ impl SharedMemory {
         if nonce != card.nonce {
             return Err(foreign());
         }
-        Ok(Arc::new(Self { mapping, words, length }))
+        Ok(Rc::new(Self { mapping, words, length }))
     }
 
     /// One of the words.
@@ -111,10 +111,10 @@ impl SharedMemory {
     ///
     /// # Panics
     /// If the range leaves them.
-    pub fn buffer(self: &Arc<Self>, offset: usize, length: usize) -> Buffer {
+    pub fn buffer(self: &Rc<Self>, offset: usize, length: usize) -> Buffer {
         let fits = offset <= self.length && length <= self.length - offset;
         assert!(fits, "{length} bytes from {offset} of {}", self.length);
-        let owner = Arc::clone(self) as Owner;
+        let owner: Owner = Rc::<Self>::clone(self);
         // SAFETY:
         // - The range was just checked to lie inside the mapping, behind the words; the owner keeps
         //   the mapping.

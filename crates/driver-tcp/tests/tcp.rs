@@ -9,7 +9,7 @@ use base::GateId;
 use driver::conformance::{self, Record};
 use driver::{Driver, DriverError, Part};
 use driver_tcp::{Directory, Options, Secret, Selection, Tcp};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 #[derive(Clone, Default)]
 struct Cards(Arc<Mutex<Vec<String>>>, Secret);
@@ -77,8 +77,7 @@ fn conforms() {
 #[test]
 fn parts_land_in_place() {
     let (mut one, mut two) = connected();
-    let scratch = Arc::new(Scratch::zeroed(3_000_000));
-    let buffer = Buffer::of_scratch(&scratch, 0, 3_000_000);
+    let buffer = Buffer::zeroed(3_000_000);
     let data: Vec<u8> = (0..3_000_000_u32).map(|i| (i / 7) as u8).collect();
     buffer.write(0, &data);
     conformance::parts(&mut one, &mut two, GateId(0), &buffer);
@@ -93,9 +92,9 @@ fn parts_land_in_place() {
 fn short_parts_in_a_row_tell_how_fast_the_rail_is() {
     const PART: usize = 64 << 10;
     let (mut one, mut two) = connected();
-    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(PART)), 0, PART);
+    let buffer = Buffer::zeroed(PART);
     let [mut first, mut second] = [Record::default(), Record::default()];
-    second.parts_into = Some(Buffer::of_scratch(&Arc::new(Scratch::zeroed(PART)), 0, PART));
+    second.parts_into = Some(Buffer::zeroed(PART));
     let (start, mut posted) = (Instant::now(), 0);
     while second.parts.len() < 200 {
         if posted < 200 && one.has_room(GateId(1), 0) {
@@ -188,12 +187,10 @@ fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
 
     let (mut one, mut two) = connected();
     conformance::packets(&mut one, Some(&mut two), GateId(0));
-    let closing = std::thread::spawn(move || {
-        two.close(&mut Record::default(), Duration::from_secs(10));
-    });
+    two.close(&mut Record::default(), Duration::ZERO);
     let mut record = Record::default();
     one.close(&mut record, Duration::from_secs(10));
-    closing.join().unwrap();
+    drop(two);
     assert_eq!(record.lost, []);
     one.push(GateId(1), 0, 8, |out| out.fill(1));
     let start = Instant::now();
@@ -206,17 +203,40 @@ fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
 
 #[test]
 fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
-    let (mut one, mut two) = connected();
-    conformance::packets(&mut one, Some(&mut two), GateId(0));
-    let mut sent = 0;
-    while one.push(GateId(1), 0, 60_000, |out| out.fill(7)) {
-        one.poll(&mut Record::default());
-        sent += 1;
+    let cards = Arc::new(Mutex::new(vec![String::new(); 2]));
+    let create = |own: u32, cards: &Arc<Mutex<Vec<String>>>| {
+        let directory = Cards(Arc::clone(cards), [1; 32]);
+        let tcp = Tcp::create(GateId(own), options(), Box::new(directory)).unwrap();
+        cards.lock().unwrap()[own as usize] = tcp.card().to_string();
+        tcp
+    };
+    let mut two = create(1, &cards);
+    let (tell, told) = std::sync::mpsc::channel();
+    let mut record = Record::default();
+    // A driver stays with its thread.
+    let leaving = std::thread::spawn(move || {
+        let mut one = create(0, &cards);
+        one.connect(GateId(1)).unwrap();
+        let record = &mut Record::default();
+        while !one.push(GateId(1), 0, 60_000, |out| out.fill(7)) {
+            one.poll(record);
+        }
+        tell.send("connected").unwrap();
+        let mut sent = 1;
+        while one.push(GateId(1), 0, 60_000, |out| out.fill(7)) {
+            one.poll(record);
+            sent += 1;
+        }
+        tell.send("full").unwrap();
+        one.close(record, Duration::ZERO);
+        sent
+    });
+    while told.try_recv().is_err() {
+        two.poll(&mut record);
     }
-    let leaving = std::thread::spawn(move || one.close(&mut Record::default(), Duration::ZERO));
+    told.recv().unwrap();
     std::thread::sleep(Duration::from_millis(100));
     // Answers to a process that has ended.
-    let mut record = Record::default();
     let start = Instant::now();
     while record.lost.is_empty() {
         two.poll(&mut record);
@@ -224,8 +244,7 @@ fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
         std::thread::sleep(Duration::from_millis(1));
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", record.lost);
     }
-    leaving.join().unwrap();
-    assert_eq!(record.packets.len(), sent);
+    assert_eq!(record.packets.len(), leaving.join().unwrap());
     assert!(two.has_departed(GateId(0)));
 }
 
@@ -270,11 +289,9 @@ fn whoever_has_taken_leave_may_come_back() {
     let (mut one, mut two) = connected();
     for _ in 0..3 {
         conformance::packets(&mut one, Some(&mut two), GateId(0));
-        std::thread::scope(|scope| {
-            scope.spawn(|| two.close(&mut Record::default(), Duration::from_secs(10)));
-            let mut record = Record::default();
-            one.close(&mut record, Duration::from_secs(10));
-            assert_eq!(record.lost, []);
-        });
+        two.close(&mut Record::default(), Duration::ZERO);
+        let mut record = Record::default();
+        one.close(&mut record, Duration::from_secs(10));
+        assert_eq!(record.lost, []);
     }
 }

@@ -1,10 +1,9 @@
 //! What every driver must do, as a suite that each runs in its tests.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use base::GateId;
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use crate::{Driver, DriverError, Label, Part, Place, Sink};
 
@@ -122,8 +121,7 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
 pub fn parts(sender: &mut dyn Driver, receiver: &mut dyn Driver, source: GateId, from: &Buffer) {
     let to = GateId(1 - source.0);
     let length = from.len();
-    let scratch = Arc::new(Scratch::zeroed(length));
-    let into = Buffer::of_scratch(&scratch, 0, length);
+    let into = Buffer::zeroed(length);
     let mut sink = Record { parts_into: Some(into.clone()), ..Record::default() };
     let mut own = Record::default();
     let (mut posted, mut count, mut packets) = (0, 0, 0);

@@ -26,7 +26,7 @@ pub use regions::{Access, RegionError, Regions};
 
 /// One technology: one rail to peers, or several. Rails are named by their place in
 /// [`rails`](Self::rails).
-pub trait Driver: Send {
+pub trait Driver {
     /// What each rail can do; the same from beginning to end.
     fn rails(&self) -> &[RailProfile];
 

@@ -4,13 +4,12 @@
 //! Run with `cargo run --release -p engine --example optimiser_cost`. Times are the best of many
 //! rounds, in nanoseconds per message of 8 bytes.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::{self, Strategy};
 use engine::{ContextSlot, Engine, Planned, Receive, Send, ShortPacket};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 const ROUNDS: usize = 3000;
 // So many at a time, within the credit of the gate.
@@ -130,7 +129,7 @@ fn message(context: ContextSlot, data: &Buffer) -> Send {
 }
 
 fn buffer(length: usize) -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length)
+    Buffer::zeroed(length)
 }
 
 /// A process that both reaches, over rails of unequal speed.

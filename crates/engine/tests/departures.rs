@@ -1,11 +1,9 @@
 //! Peers that finish before all that concerns them is said.
 
-use std::sync::Arc;
-
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::Auto;
 use engine::{ContextSlot, Engine, Planned, Receive, Send};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 const RAIL: RailId = RailId(0);
 const BYTES: usize = 16_000;
@@ -28,7 +26,7 @@ fn process(own: u32, peer: u32) -> (Engine, ContextSlot) {
 }
 
 fn buffer(bytes: usize) -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+    Buffer::zeroed(bytes)
 }
 
 /// Process 1 has got messages from process 0, and has yet to tell it of its flow, and of credit.

@@ -1,12 +1,10 @@
 //! Named tests for faults that message-passing engines have had before, and for rules of matching
 //! that the simulated worlds do not reach.
 
-use std::sync::Arc;
-
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::{Aggregate, Split};
 use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send, ShortPacket};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 const RAIL: RailId = RailId(0);
 
@@ -43,7 +41,7 @@ fn introduced(mut one: Engine, mut two: Engine) -> (Engine, Engine, ContextSlot)
 }
 
 fn buffer(length: usize) -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(length.max(1))), 0, length)
+    Buffer::zeroed(length)
 }
 
 fn filled(byte: u8, length: usize) -> Buffer {

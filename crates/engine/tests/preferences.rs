@@ -1,11 +1,9 @@
 //! Contexts whose messages travel as the program wants it.
 
-use std::sync::Arc;
-
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::Auto;
 use engine::{ContextSlot, Engine, Planned, Preferences, RailChoice, Send};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 fn profile(name: &str, bandwidth_bytes_per_us: u64) -> RailProfile {
     RailProfile {
@@ -30,7 +28,7 @@ fn engine() -> (Engine, [ContextSlot; 2]) {
 }
 
 fn send(engine: &mut Engine, context: ContextSlot, bytes: usize) {
-    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes);
+    let buffer = Buffer::zeroed(bytes);
     engine.send(Send { gate: GateId(1), peer: 1, context, tag: 0, synchronous: false, buffer });
 }
 

@@ -41,27 +41,19 @@ impl Buffer {
         }
         let mut done = 0;
         if reads >= writes {
-            self.runs(from, length, &mut |address, length| {
-                // SAFETY:
-                // - Whoever made the buffer vouched that these bytes are readable, and that nobody
-                //   else writes them; the run lies in it, as the range was checked.
-                // - `to` is written meanwhile, which lies apart from this buffer.
-                let run = unsafe {
-                    slice::from_raw_parts(std::ptr::with_exposed_provenance(address), length)
-                };
+            self.pointers(from, length, &mut |run, length| {
+                // SAFETY: the invariant of `Buffer`: the run lies in memory that was vouched for, and
+                // nothing writes it meanwhile: only `to` is written, which lies apart, and layouts,
+                // which are `Send`, have no buffer.
+                let run = unsafe { slice::from_raw_parts(run, length) };
                 to.write(at + done, run);
                 done += length;
                 true
             });
         } else {
-            to.runs(at, length, &mut |address, length| {
-                // SAFETY: as above, with the sides exchanged; nobody else touches what is written.
-                let run = unsafe {
-                    slice::from_raw_parts_mut(
-                        std::ptr::with_exposed_provenance_mut(address),
-                        length,
-                    )
-                };
+            to.pointers(at, length, &mut |run, length| {
+                // SAFETY: as above, with the sides exchanged: only this buffer is read meanwhile.
+                let run = unsafe { slice::from_raw_parts_mut(run, length) };
                 self.read(from + done, run);
                 done += length;
                 true
@@ -86,7 +78,12 @@ impl Buffer {
     ///
     /// # Panics
     /// If `grain` is 0 or does not fit in a piece.
-    pub fn combine_with(&self, from: &Buffer, grain: usize, combine: impl FnMut(&[u8], &mut [u8])) {
+    pub fn combine_with(
+        &self,
+        from: &Buffer,
+        grain: usize,
+        combine: impl FnMut(&[u8], &mut [u8]) + Send,
+    ) {
         let length = self.len().min(from.len());
         self.combine_range(0, (from, 0), length, grain, combine);
     }
@@ -102,7 +99,7 @@ impl Buffer {
         (from, from_offset): (&Buffer, usize),
         length: usize,
         grain: usize,
-        mut combine: impl FnMut(&[u8], &mut [u8]),
+        mut combine: impl FnMut(&[u8], &mut [u8]) + Send,
     ) {
         for (buffer, offset) in [(self, offset), (from, from_offset)] {
             assert!(offset <= buffer.len() && length <= buffer.len() - offset);
@@ -110,19 +107,15 @@ impl Buffer {
         if length == 0 {
             return;
         }
-        let given = from.base_address().wrapping_add(from_offset);
-        let into = self.base_address().wrapping_add(offset);
-        let apart = given.wrapping_add(length) <= into || into.wrapping_add(length) <= given;
-        if self.is_contiguous() && from.is_contiguous() && apart {
-            // SAFETY:
-            // - Whoever made the buffers vouched that these bytes are readable, those of the second
-            //   writable, and that nobody else touches them as long as the buffers are used.
-            // - The two do not overlap, as was just seen.
+        let into = self.run(offset, length);
+        let given = from.run(from_offset, length);
+        let apart = into.zip(given).filter(|(into, given)| is_apart(*into, *given, length));
+        if let Some((into, given)) = apart {
+            // SAFETY: the invariant of `Buffer`: both runs lie in memory that was vouched for, they do
+            // not overlap, and nobody else touches them during the call: what is called is `Send`, and
+            // so has no buffer to do so by.
             let (given, into) = unsafe {
-                (
-                    slice::from_raw_parts(std::ptr::with_exposed_provenance(given), length),
-                    slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(into), length),
-                )
+                (slice::from_raw_parts(given, length), slice::from_raw_parts_mut(into, length))
             };
             combine(given, into);
         } else if length <= SMALL_PIECE_BYTES {
@@ -155,19 +148,16 @@ impl Buffer {
         offset: usize,
         from: &[u8],
         grain: usize,
-        mut combine: impl FnMut(&[u8], &mut [u8]),
+        mut combine: impl FnMut(&[u8], &mut [u8]) + Send,
     ) {
         assert!(offset <= self.len() && from.len() <= self.len() - offset);
-        let into = self.base_address().wrapping_add(offset);
-        let (given, end) = (from.as_ptr().addr(), from.as_ptr().addr() + from.len());
-        if self.is_contiguous() && (end <= into || into + from.len() <= given) {
-            // SAFETY:
-            // - Whoever made the buffer vouched that these bytes are readable and writable, and that
-            //   nobody else touches them as long as it is used.
-            // - `from` does not overlap them, as was just seen.
-            let into = unsafe {
-                slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(into), from.len())
-            };
+        if from.is_empty() {
+            return;
+        }
+        let into = self.run(offset, from.len());
+        if let Some(into) = into.filter(|into| is_apart(*into, from.as_ptr(), from.len())) {
+            // SAFETY: as above; `from` does not overlap what is lent, as was just seen.
+            let into = unsafe { slice::from_raw_parts_mut(into, from.len()) };
             return combine(from, into);
         }
         let whole = PIECE_BYTES - PIECE_BYTES % grain;
@@ -187,7 +177,7 @@ impl Buffer {
         (from, from_offset): (&Buffer, usize),
         length: usize,
         grain: usize,
-        mut combine: impl FnMut(&[u8], &mut [u8]),
+        mut combine: impl FnMut(&[u8], &mut [u8]) + Send,
     ) {
         let whole = BYTES - BYTES % grain;
         assert!(whole > 0, "{grain} bytes do not fit in a piece of {BYTES}");
@@ -204,6 +194,12 @@ impl Buffer {
         }
     }
 
+    /// Where a range is, if the data lies in one run.
+    #[inline]
+    fn run(&self, offset: usize, length: usize) -> Option<*mut u8> {
+        self.is_contiguous().then(|| self.memory.checked(offset as isize, length))
+    }
+
     fn average_run_bytes(&self) -> usize {
         if self.is_contiguous() { usize::MAX } else { self.len() / self.segment_count().max(1) }
     }
@@ -213,4 +209,10 @@ impl Buffer {
         let ((low, high), (other_low, other_high)) = (self.memory.reach(), other.memory.reach());
         high <= other_low || other_high <= low
     }
+}
+
+/// Whether two runs of so many bytes do not overlap.
+#[inline]
+fn is_apart(one: *const u8, other: *const u8, length: usize) -> bool {
+    one.addr().abs_diff(other.addr()) >= length
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::copy::{Memory, write_past_caches};
@@ -73,6 +74,29 @@ pub trait Layout: Send + Sync + fmt::Debug {
 ///
 /// Offsets are packed offsets; [`Buffer::len`] is the number of bytes of data. The common case, one
 /// run of the program's own memory, is kept small: requests hold a buffer each.
+///
+/// # Invariant
+/// - Whoever made a buffer of foreign memory vouched, in an `unsafe` block, that its bytes may be read
+///   and written as long as the buffer or a part of it is there.
+/// - A buffer, its clones and its parts are used by one thread at a time: the type is neither `Send` nor
+///   `Sync`. What holds buffers crosses threads only by an `unsafe` that says what keeps the others out.
+/// - Nobody holds a Rust reference to these bytes, save for the calls that lend them; what is called
+///   then is `Send`, and so has no buffer to reach them by.
+///
+/// So copying from and to a buffer races with nothing, whatever safe code does with its clones.
+///
+/// ```compile_fail,E0277
+/// let buffer = memory::Buffer::zeroed(8);
+/// let clone = buffer.clone();
+/// let other = std::thread::spawn(move || clone.write(0, &[1]));
+/// buffer.write(0, &[2]);
+/// other.join().unwrap();
+/// ```
+///
+/// ```compile_fail,E0277
+/// let buffer = memory::Buffer::zeroed(8);
+/// std::thread::scope(|scope| scope.spawn(|| buffer.write(0, &[1])));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub(crate) memory: Memory,
@@ -94,8 +118,9 @@ struct Shape {
     length: usize,
 }
 
-/// Memory of our own, such as [`Scratch`]: it stays as long as anybody refers to it.
-pub type Owner = Arc<dyn Any + Send + Sync>;
+/// What keeps memory of our own: it stays as long as anybody refers to it. Like buffers, it stays with
+/// one thread.
+pub type Owner = Rc<dyn Any>;
 
 impl Shape {
     fn new(layout: Arc<dyn Layout>, count: usize) -> Self {
@@ -103,10 +128,6 @@ impl Shape {
         Self { layout, count, length }
     }
 }
-
-// SAFETY: a buffer is a bounded pointer whose constructor vouched that nobody else touches the
-// bytes meanwhile; it has no tie to the thread that made it.
-unsafe impl Send for Buffer {}
 
 impl Buffer {
     /// The `length` bytes at `base`.
@@ -170,29 +191,11 @@ impl Buffer {
         unsafe { Self::contiguous(std::ptr::NonNull::dangling().as_ptr(), 0) }
     }
 
-    /// The bytes `offset .. offset + length` of memory of our own.
-    ///
-    /// # Panics
-    /// If the range leaves the memory.
-    pub fn of_scratch(scratch: &Arc<Scratch>, offset: usize, length: usize) -> Self {
-        let owner = Arc::clone(scratch) as Owner;
-        Self::with(scratch.memory(offset, length), None, Some(owner))
-    }
-
-    /// `count` elements of `layout` around the byte `origin` of memory of our own.
-    ///
-    /// # Panics
-    /// If the elements leave the memory.
-    pub fn laid_out_in_scratch(
-        scratch: &Arc<Scratch>,
-        origin: isize,
-        layout: Arc<dyn Layout>,
-        count: usize,
-    ) -> Self {
-        let (low, high) = layout.bounds(count);
-        let memory = scratch.memory_around(origin, low, high);
-        let owner = Arc::clone(scratch) as Owner;
-        Self::with(memory, Some(Shape::new(layout, count)), Some(owner))
+    /// `length` zero bytes of our own, aligned to a cache line.
+    pub fn zeroed(length: usize) -> Self {
+        let scratch = Rc::new(Scratch::zeroed(length));
+        let memory = scratch.memory();
+        Self::with(memory, None, Some(scratch))
     }
 
     /// The `length` bytes at `displacement` from the base, in the same memory.
@@ -283,6 +286,12 @@ impl Buffer {
         self.rare.as_ref().is_some_and(|rare| rare.owner.is_some())
     }
 
+    /// Whether it alone keeps memory of our own alive: no clone of it and no part of it is left.
+    pub fn is_sole_owner(&self) -> bool {
+        let owner = self.rare.as_ref().and_then(|rare| rare.owner.as_ref());
+        owner.is_some_and(|owner| Rc::strong_count(owner) == 1)
+    }
+
     /// How many runs of bytes the data lies in (an upper bound).
     pub fn segment_count(&self) -> usize {
         self.shape().map_or(1, |shape| shape.layout.segment_count(shape.count))
@@ -323,19 +332,33 @@ impl Buffer {
     }
 
     /// Calls `each` with the address and length of successive runs of the packed bytes
-    /// `offset .. offset + length`, until all are covered or `each` returns false.
+    /// `offset .. offset + length`, until all are covered or `each` returns false. Runs lie in the memory
+    /// that was vouched for, whatever the layout says.
+    ///
+    /// # Panics
+    /// If one does not.
     pub fn runs(&self, offset: usize, length: usize, each: &mut dyn FnMut(usize, usize) -> bool) {
+        self.pointers(offset, length, &mut |run, length| each(run.expose_provenance(), length));
+    }
+
+    /// As [`runs`](Self::runs), with pointers.
+    pub(crate) fn pointers(
+        &self,
+        offset: usize,
+        length: usize,
+        each: &mut dyn FnMut(*mut u8, usize) -> bool,
+    ) {
         if length == 0 {
             return;
         }
         match self.shape() {
             None => {
-                each(self.memory.address(offset as isize), length);
+                each(self.memory.checked(offset as isize, length), length);
             }
             Some(shape) => {
-                let memory = &self.memory;
                 shape.layout.segments(shape.count, offset, length, &mut |segment| {
-                    each(memory.address(segment.displacement), segment.length)
+                    let Segment { displacement, length } = segment;
+                    each(self.memory.checked(displacement, length), length)
                 });
             }
         }

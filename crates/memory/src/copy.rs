@@ -327,7 +327,7 @@ impl Memory {
     }
 
     #[inline]
-    fn checked(&self, displacement: isize, length: usize) -> *mut u8 {
+    pub(crate) fn checked(&self, displacement: isize, length: usize) -> *mut u8 {
         let inside = displacement >= self.low
             && length as isize >= 0
             && displacement.checked_add(length as isize).is_some_and(|end| end <= self.high);

@@ -30,4 +30,3 @@ pub mod x87;
 
 pub use buffer::{Buffer, Layout, Owner, Segment};
 pub use copy::{Memory, Places};
-pub use scratch::Scratch;

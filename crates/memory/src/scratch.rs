@@ -6,9 +6,9 @@ use base::limits::CACHE_LINE;
 
 use crate::copy::Memory;
 
-/// A zeroed block of memory that buffers of ours refer to, aligned to cache lines.
+/// A zeroed block of memory, aligned to cache lines, that the buffers of one thread refer to.
 #[derive(Debug)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     lines: Box<[Line]>,
     length: usize,
 }
@@ -21,64 +21,54 @@ struct Line {
     _bytes: UnsafeCell<[u8; CACHE_LINE]>,
 }
 
-// SAFETY: the bytes are touched only through buffers, under the same rule as the program's
-// memory: whoever has a transfer on a range underway leaves that range alone.
-unsafe impl Sync for Scratch {}
-
 impl Scratch {
     /// `length` zero bytes.
-    pub fn zeroed(length: usize) -> Self {
+    pub(crate) fn zeroed(length: usize) -> Self {
         let line = || Line { _bytes: UnsafeCell::new([0; CACHE_LINE]) };
         let lines = (0..length.div_ceil(CACHE_LINE)).map(|_| line()).collect();
         Self { lines, length }
     }
 
-    /// How many bytes it has.
-    pub fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
-    pub(crate) fn memory(&self, offset: usize, length: usize) -> Memory {
-        self.memory_around(offset as isize, 0, length as isize)
-    }
-
-    pub(crate) fn memory_around(&self, origin: isize, low: isize, high: isize) -> Memory {
-        let inside = origin + low >= 0 && origin + high <= self.length as isize;
-        assert!(inside || high <= low, "{low}..{high} around {origin} leaves the scratch memory");
-        let base = self.lines.as_ptr().cast::<u8>().cast_mut().wrapping_offset(origin);
+    /// All of it. It must not be used any more when this value is gone: buffers hold it as their owner.
+    pub(crate) fn memory(&self) -> Memory {
+        let base = self.lines.as_ptr().cast::<u8>().cast_mut();
         // SAFETY:
-        // - The range was just checked to lie inside this allocation, whose cells may be written.
-        // - Buffers hold the allocation alive (their `_owner`).
-        unsafe { Memory::new(base, low, high) }
+        // - The lines hold at least `length` bytes, in cells: they may be written through a shared
+        //   borrow, and nobody ever borrows what is in a cell.
+        // - The value is not `Sync`, and neither is `Memory`: one thread uses both.
+        unsafe { Memory::new(base, 0, self.length as isize) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::Buffer;
 
     #[test]
     fn is_zero_aligned_and_bounded() {
-        let scratch = Arc::new(Scratch::zeroed(100));
-        assert_eq!(scratch.len(), 100);
-        let buffer = Buffer::of_scratch(&scratch, 0, 100);
-        assert_eq!(buffer.base_address() % CACHE_LINE, 0);
+        let buffer = Buffer::zeroed(100);
+        assert_eq!((buffer.len(), buffer.base_address() % CACHE_LINE), (100, 0));
         let mut bytes = [1; 100];
         buffer.read(0, &mut bytes);
         assert_eq!(bytes, [0; 100]);
+        assert!(Buffer::zeroed(0).is_empty());
     }
 
     #[test]
-    #[should_panic(expected = "leaves the scratch memory")]
+    #[should_panic(expected = "leave the buffer")]
     fn its_end_is_the_length_asked_for() {
-        Buffer::of_scratch(&Arc::new(Scratch::zeroed(100)), 60, 41);
+        Buffer::zeroed(100).contiguous_part(60, 41);
+    }
+
+    #[test]
+    fn memory_is_kept_by_its_parts() {
+        let whole = Buffer::zeroed(100);
+        assert!(whole.is_sole_owner());
+        let part = whole.contiguous_part(60, 40);
+        assert!(!whole.is_sole_owner());
+        drop(whole);
+        part.write(39, &[7]);
+        assert!(part.is_sole_owner() && part.is_owned());
     }
 }

@@ -74,11 +74,10 @@ impl Layout for SegmentList {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use proptest::prelude::*;
 
-    use crate::{Buffer, Scratch};
+    use crate::Buffer;
 
     /// Runs at places of their own in some memory: where each begins, and its length.
     fn runs() -> impl Strategy<Value = Vec<(usize, usize)>> {
@@ -121,7 +120,7 @@ mod tests {
 
             let turned: Vec<u8> = expected.iter().map(|byte| !byte).collect();
             gathered.write(from, &turned[from..from + length]);
-            let copy = Buffer::of_scratch(&Arc::new(Scratch::zeroed(600)), 0, 600);
+            let copy = Buffer::zeroed(600);
             gathered.copy_range(from, &copy, 0, length);
             copy.read(0, &mut read);
             prop_assert_eq!(&read, &turned[from..from + length]);

@@ -27,7 +27,7 @@ impl Buffer {
         before: &[u8],
         offset: usize,
         length: usize,
-        write: impl FnOnce(&[IoSlice<'_>]) -> R,
+        write: impl FnOnce(&[IoSlice<'_>]) -> R + Send,
     ) -> R {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let mut count = 0;
@@ -36,14 +36,12 @@ impl Buffer {
             count = 1;
         }
         self.check_range(offset, length);
-        self.runs(offset, length, &mut |address, length| {
-            // SAFETY:
-            // - Whoever made the buffer vouched that these bytes are readable, and that nobody
-            //   writes them as long as it is used; the runs lie in it, as the range was checked.
-            // - The slice is used during the call of `write` only, while the buffer is borrowed.
-            let run = unsafe {
-                slice::from_raw_parts(std::ptr::with_exposed_provenance(address), length)
-            };
+        self.pointers(offset, length, &mut |run, length| {
+            // SAFETY: the invariant of `Buffer`:
+            // - The run lies in memory that was vouched for, and is readable.
+            // - The slice is used during the call of `write` only, while this thread is there; as what
+            //   it calls is `Send`, it has no buffer to write these bytes by.
+            let run = unsafe { slice::from_raw_parts(run, length) };
             slices[count] = IoSlice::new(run);
             count += 1;
             count < SLICES_MAX
@@ -60,20 +58,23 @@ impl Buffer {
         &self,
         offset: usize,
         length: usize,
-        read: impl FnOnce(&mut [IoSliceMut<'_>]) -> R,
+        read: impl FnOnce(&mut [IoSliceMut<'_>]) -> R + Send,
     ) -> R {
         let mut slices = [const { None }; SLICES_MAX];
         let mut count = 0;
         self.check_range(offset, length);
-        self.runs(offset, length, &mut |address, length| {
-            // SAFETY:
-            // - Whoever made the buffer vouched that these bytes are writable, and that nobody else
-            //   touches them as long as it is used; the runs lie in it, as the range was checked,
-            //   and runs of a buffer that is received into do not overlap (the rule that MPI sets).
-            // - The slice is used during the call of `read` only, while the buffer is borrowed.
-            let run = unsafe {
-                slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(address), length)
-            };
+        let mut reached = 0;
+        self.pointers(offset, length, &mut |run, length| {
+            // Runs that overlap earlier ones, or might, are left for the next time.
+            if count > 0 && run.addr() < reached {
+                return false;
+            }
+            reached = run.addr() + length;
+            // SAFETY: the invariant of `Buffer`:
+            // - The run lies in memory that was vouched for, is writable, and overlaps none before it.
+            // - The slice is used during the call of `read` only, while this thread is there; as what
+            //   it calls is `Send`, it has no buffer to touch these bytes by.
+            let run = unsafe { slice::from_raw_parts_mut(run, length) };
             slices[count] = Some(IoSliceMut::new(run));
             count += 1;
             count < SLICES_MAX
@@ -93,14 +94,10 @@ mod tests {
     use super::*;
 
     use std::io::{Read, Write};
-    use std::sync::Arc;
-
-    use crate::Scratch;
 
     #[test]
     fn what_is_lent_is_the_memory() {
-        let scratch = Arc::new(Scratch::zeroed(100));
-        let buffer = Buffer::of_scratch(&scratch, 0, 100);
+        let buffer = Buffer::zeroed(100);
         let data: Vec<u8> = (0..100).collect();
         let count = buffer.lend_mut(0, 100, |slices| (&data[..]).read_vectored(slices).unwrap());
         assert_eq!(count, 100);

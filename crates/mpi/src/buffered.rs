@@ -5,11 +5,10 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
 use engine::{RequestId, Send};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use crate::communicator::Communicator;
 use crate::process::Process;
@@ -125,8 +124,7 @@ impl Process {
             );
             return Err(Error::new(ErrorClass::Buffer, what));
         }
-        let scratch = Arc::new(Scratch::zeroed(buffer.len()));
-        let copy = Buffer::of_scratch(&scratch, 0, buffer.len());
+        let copy = Buffer::zeroed(buffer.len());
         buffer.copy_to(&copy);
         let context = communicator.point_to_point_context();
         let send = Send { gate, peer, context, tag, synchronous: false, buffer: copy };

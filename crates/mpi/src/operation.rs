@@ -8,7 +8,7 @@ use base::{Error, ErrorClass, Result};
 use collectives::Place;
 use datatype::Datatype;
 use datatype::reduction::{self, Kernel, Operator};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use crate::collective::blocks::{Memories, Range, element_room, elements_in};
 
@@ -133,7 +133,7 @@ impl Combination {
             return self.combine(from, into, count);
         };
         let (bytes, origin) = element_room(datatype, count);
-        let right = elements_in(&Arc::new(Scratch::zeroed(bytes)), origin, datatype, count);
+        let right = elements_in(&Buffer::zeroed(bytes), origin, datatype, count);
         from.copy_to(&right);
         self.combine(into, &right, count);
         right.copy_to(into);
@@ -151,7 +151,7 @@ impl Combination {
                 // The function may ask for elements as the datatype lays them out.
                 let count = into.count;
                 let (bytes, origin) = element_room(datatype, count);
-                let left = elements_in(&Arc::new(Scratch::zeroed(bytes)), origin, datatype, count);
+                let left = elements_in(&Buffer::zeroed(bytes), origin, datatype, count);
                 left.write(0, from);
                 function(&left, &memories.part(into), count);
             }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use memory::{Buffer, Layout, Scratch, Segment};
+use memory::{Buffer, Layout, Segment};
 
 /// A message's memory, contiguous or with gaps, between margins that nobody may touch.
 #[derive(Clone)]
@@ -31,13 +31,12 @@ impl fmt::Debug for Region {
 impl Region {
     pub(crate) fn new(length: usize, scattered: bool) -> Self {
         let size = 2 * MARGIN + if scattered { Gaps::span(length) } else { length };
-        let scratch = Arc::new(Scratch::zeroed(size));
-        let whole = Buffer::of_scratch(&scratch, 0, size);
+        let whole = Buffer::zeroed(size);
         whole.write(0, &vec![BLANK; size]);
         let origin = MARGIN as isize;
         let buffer = match scattered {
-            true => Buffer::laid_out_in_scratch(&scratch, origin, Arc::new(Gaps), length),
-            false => Buffer::of_scratch(&scratch, MARGIN, length),
+            true => whole.laid_out_part(origin, Arc::new(Gaps), length),
+            false => whole.contiguous_part(origin, length),
         };
         Self { buffer, whole, scattered }
     }

@@ -2,12 +2,10 @@
 //! the number of gates. Counted are looks at gates, not time.
 #![cfg(debug_assertions)]
 
-use std::sync::Arc;
-
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::Auto;
 use engine::{ContextSlot, Engine, Planned, Receive, Send};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 const RAIL: RailId = RailId(0);
 const BYTES: usize = 64;
@@ -31,7 +29,7 @@ fn engine(own: u32, peers: impl Iterator<Item = u32>) -> (Engine, ContextSlot) {
 }
 
 fn buffer() -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(BYTES)), 0, BYTES)
+    Buffer::zeroed(BYTES)
 }
 
 /// Sends to and receives from each of `peers`.

@@ -1,13 +1,11 @@
 //! A peer that sends well-formed nonsense, or bytes: the engine refuses it, or takes it, but does
 //! not panic, and goes on to serve others.
 
-use std::sync::Arc;
-
 use base::{ContextId, GateId, RailId, RailProfile, RegionToken};
 use engine::strategy::Aggregate;
 use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send};
 use fastrand::Rng;
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 use wire::{Envelope, FlowLabel, Record, Records};
 
 const LIAR: GateId = GateId(1);
@@ -30,7 +28,7 @@ fn engine(own: u32) -> Engine {
 }
 
 fn buffer(length: usize) -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length)
+    Buffer::zeroed(length)
 }
 
 fn packets(engine: &mut Engine, gate: GateId) -> Vec<Vec<u8>> {

@@ -1,6 +1,4 @@
-use std::sync::Arc;
-
-use memory::Scratch;
+use memory::Buffer;
 use proptest::prelude::*;
 
 use super::*;
@@ -277,9 +275,9 @@ proptest! {
             let bytes = length * element.size();
             let left: Vec<u8> = (0..bytes).map(|at| (at * 7) as u8 ^ seed).collect();
             let right: Vec<u8> = (0..bytes).map(|at| (at * 13) as u8).collect();
-            let scratch = Arc::new(Scratch::zeroed(2 * bytes));
-            let from = Buffer::of_scratch(&scratch, 0, bytes);
-            let into = Buffer::of_scratch(&scratch, bytes, bytes);
+            let both = Buffer::zeroed(2 * bytes);
+            let from = both.contiguous_part(0, bytes);
+            let into = both.contiguous_part(bytes as isize, bytes);
             from.write(0, &left);
             into.write(0, &right);
             combine(operator, element, &from, &into);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{GateId, RegionToken};
-use memory::{Buffer, Layout, Memory, Scratch, Segment};
+use memory::{Buffer, Layout, Memory, Segment};
 
 use super::pattern;
 use crate::{Access, RegionError, Regions};
@@ -72,12 +72,11 @@ impl Layout for Blocks {
 /// If these are not whole blocks.
 pub fn memory(length: usize, block: usize) -> Buffer {
     if block == 0 {
-        return Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
+        return Buffer::zeroed(length);
     }
     assert_eq!(length % block, 0, "whole blocks");
-    let scratch = Arc::new(Scratch::zeroed(2 * length));
     let layout = Arc::new(Blocks { bytes: block, blocks: length / block });
-    Buffer::laid_out_in_scratch(&scratch, 0, layout, 1)
+    Buffer::zeroed(2 * length).laid_out_part(0, layout, 1)
 }
 
 fn contents(buffer: &Buffer) -> Vec<u8> {

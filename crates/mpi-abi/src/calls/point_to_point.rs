@@ -1,10 +1,9 @@
 //! Point-to-point communication (chapter 3 of the standard).
 
 use std::ffi::c_int;
-use std::sync::Arc;
 
 use base::ErrorClass;
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 use mpi::{Destination, SendMode, Source};
 
 use crate::arguments::{Elements, KnownCommunicator, Out, OutStatus, invalid};
@@ -398,7 +397,7 @@ fn copy_and_original(call: &Call, elements: Elements) -> Outcome<(Buffer, Buffer
     if length > isize::MAX as usize {
         return Err(Failure::new(ErrorClass::NoMem, "there is no memory for a copy of the data"));
     }
-    let copy = Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
+    let copy = Buffer::zeroed(length);
     original.copy_to(&copy);
     Ok((copy, original))
 }

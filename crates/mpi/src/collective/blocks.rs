@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use collectives::{Area, Place};
 use datatype::Datatype;
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 /// One memory, cut into blocks.
 #[derive(Debug)]
@@ -269,14 +269,14 @@ pub(crate) fn element_room(datatype: &Datatype, count: usize) -> (usize, isize) 
 
 /// `count` elements in `memory`, which has the room that [`element_room`] told.
 pub(crate) fn elements_in(
-    memory: &Arc<Scratch>,
+    memory: &Buffer,
     origin: isize,
     datatype: &Datatype,
     count: usize,
 ) -> Buffer {
     match datatype.layout(count) {
-        None => Buffer::of_scratch(memory, 0, count * datatype.size()),
-        Some(layout) => Buffer::laid_out_in_scratch(memory, origin, layout, count),
+        None => memory.contiguous_part(0, count * datatype.size()),
+        Some(layout) => memory.laid_out_part(origin, layout, count),
     }
 }
 

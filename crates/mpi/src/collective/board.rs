@@ -4,12 +4,11 @@
 use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::Result;
 use collectives::board::{Rooms, SIZE_MAX};
 use driver_shm::{Bell, Board, Card, Invitation, SharedMemory};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use super::Root;
 use super::movement;
@@ -161,7 +160,7 @@ impl Process {
             if communicator.rank() == 0 { self.offer_board(communicator, &told) } else { None };
         self.complete(movement::bcast(communicator, Root::Rank(0), told.clone())?)?;
         let memory = match &mine {
-            Some((memory, _)) => Some(Arc::clone(memory)),
+            Some((memory, _)) => Some(Rc::clone(memory)),
             None => open_board(&told, communicator.size()),
         };
         let ready = memory.zip(self.bells(communicator));
@@ -195,7 +194,7 @@ impl Process {
         &self,
         communicator: &Communicator,
         told: &Buffer,
-    ) -> Option<(Arc<SharedMemory>, Invitation)> {
+    ) -> Option<(Rc<SharedMemory>, Invitation)> {
         // Only messages can be recorded.
         if !self.configuration().boards() || self.runtime().records() {
             return None;
@@ -263,7 +262,7 @@ impl Readiness {
     }
 }
 
-fn open_board(told: &Buffer, members: u32) -> Option<Arc<SharedMemory>> {
+fn open_board(told: &Buffer, members: u32) -> Option<Rc<SharedMemory>> {
     let mut text = [0; CARD_BYTES];
     told.read(0, &mut text);
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
@@ -272,5 +271,5 @@ fn open_board(told: &Buffer, members: u32) -> Option<Arc<SharedMemory>> {
 }
 
 fn room(bytes: usize) -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+    Buffer::zeroed(bytes)
 }

@@ -3,14 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::SlotSize;
 use collectives::board::{self, Room, Rooms};
 use collectives::{BOARD, DIRECT, Operation, direct, portions};
 use collectives::{Input, Member, Operands, Schedule};
 use engine::RequestId;
-use memory::Scratch;
+use memory::Buffer;
 
 use super::board::Usage;
 use super::movement;
@@ -24,7 +23,7 @@ pub(crate) struct CollectiveCache {
     made: Cell<usize>,
     reduce_scatter: RefCell<Option<ReduceScatter>>,
     pending: Cell<Vec<RequestId>>,
-    scratch: RefCell<Option<Arc<Scratch>>>,
+    scratch: RefCell<Option<Buffer>>,
 }
 
 /// What is asked for, and how the communicator's board may be used.
@@ -129,22 +128,18 @@ impl CollectiveCache {
         self.pending.set(pending);
     }
 
-    /// Memory of at least `bytes` bytes, with any content. Nobody else has it as long as a buffer
-    /// refers to it.
-    pub(crate) fn scratch(&self, bytes: usize) -> Arc<Scratch> {
-        let mut spare = self.scratch.borrow_mut();
-        if let Some(scratch) = &*spare
-            && scratch.len() >= bytes
-            && Arc::strong_count(scratch) == 1
-        {
-            return Arc::clone(scratch);
-        }
+    /// Memory of `bytes` bytes, with any content. Nobody else has it as long as a buffer refers to it.
+    pub(crate) fn scratch(&self, bytes: usize) -> Buffer {
         if bytes > SPARE_BYTES_MAX {
-            return Arc::new(Scratch::zeroed(bytes));
+            return Buffer::zeroed(bytes);
         }
-        let scratch = Arc::new(Scratch::zeroed(bytes.next_power_of_two()));
-        *spare = Some(Arc::clone(&scratch));
-        scratch
+        let mut spare = self.scratch.borrow_mut();
+        let fits = |scratch: &Buffer| scratch.len() >= bytes && scratch.is_sole_owner();
+        let whole = spare.take().filter(fits);
+        let whole = whole.unwrap_or_else(|| Buffer::zeroed(bytes.next_power_of_two()));
+        let part = whole.contiguous_part(0, bytes);
+        *spare = Some(whole);
+        part
     }
 }
 
@@ -393,10 +388,10 @@ mod tests {
         let cache = CollectiveCache::default();
         let first = cache.scratch(100);
         let second = cache.scratch(100);
-        assert!(!Arc::ptr_eq(&first, &second));
+        assert_ne!(first.base_address(), second.base_address());
         drop(first);
         drop(cache.scratch(100));
-        let address = Arc::as_ptr(&cache.scratch(128));
-        assert_eq!(Arc::as_ptr(&cache.scratch(8)), address);
+        let address = cache.scratch(128).base_address();
+        assert_eq!(cache.scratch(8).base_address(), address);
     }
 }

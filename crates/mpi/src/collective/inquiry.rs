@@ -8,11 +8,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use collectives::Schedule;
 use engine::RequestId;
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use super::cache::ScheduleKey;
 use super::channel::Link;
@@ -346,7 +345,7 @@ impl Note {
 fn receive(process: &Process, communicator: &Communicator, tag: i32) -> Option<(u32, Note)> {
     let context = communicator.collective_context();
     let (message, incoming) = process.runtime().matched_probe(context, None, Some(tag))?;
-    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(Note::BYTES)), 0, Note::BYTES);
+    let buffer = Buffer::zeroed(Note::BYTES);
     let request = process.runtime().receive_message(message, buffer.clone())?;
     if !process.is_complete(request) || process.finish(request).is_err() {
         process.runtime().detach(request);
@@ -359,7 +358,7 @@ fn receive(process: &Process, communicator: &Communicator, tag: i32) -> Option<(
 
 fn send(process: &Process, communicator: &Communicator, rank: u32, tag: i32, note: Note) {
     let Some(gate) = communicator.everyone().gate(rank) else { return };
-    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(Note::BYTES)), 0, Note::BYTES);
+    let buffer = Buffer::zeroed(Note::BYTES);
     buffer.write(0, &note.to_bytes());
     let context = communicator.collective_context();
     if let Some(request) = process.post_send(gate, context, rank, tag, buffer) {

@@ -144,7 +144,7 @@ pub(super) fn allgather(
     let schedule = schedules::allgather(inter_member(communicator, remote));
     let unit = send.len();
     let bytes = unit * schedule.scratch_blocks();
-    let buffer = Buffer::of_scratch(&communicator.cache.scratch(bytes), 0, bytes);
+    let buffer = communicator.cache.scratch(bytes);
     let scratch = Blocks::Bytes { buffer, unit };
     let memories = Memories::apart(Blocks::single(send), receive.into_blocks(), scratch);
     Ok(with_memories(communicator, schedule, memories))

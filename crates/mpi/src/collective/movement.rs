@@ -72,7 +72,7 @@ pub(super) fn over_bytes(
         let memories = Memories::plain(None, Some(buffer), 1);
         return Collective::new(communicator, Task::moving(schedule, memories));
     }
-    let packed = Buffer::of_scratch(&communicator.cache.scratch(bytes), 0, bytes);
+    let packed = communicator.cache.scratch(bytes);
     let repacking = match is_source {
         true => Repacking { when: End::BeforeFirstRound, from: buffer, into: packed.clone() },
         false => Repacking { when: End::AfterLastRound, from: packed.clone(), into: buffer },
@@ -366,7 +366,7 @@ fn in_blocks(
         0 => Blocks::Absent,
         blocks => {
             let bytes = blocks * block_bytes;
-            let buffer = Buffer::of_scratch(&communicator.cache.scratch(bytes), 0, bytes);
+            let buffer = communicator.cache.scratch(bytes);
             Blocks::Bytes { buffer, unit: block_bytes }
         }
     };
@@ -381,7 +381,7 @@ fn packed_like(communicator: &Communicator, blocks: &[Buffer]) -> Blocks {
     let scratch = communicator.cache.scratch(blocks.iter().map(Buffer::len).sum());
     let mut offset = 0;
     let place = |block: &Buffer| {
-        let packed = Buffer::of_scratch(&scratch, offset, block.len());
+        let packed = scratch.contiguous_part(offset as isize, block.len());
         offset += block.len();
         packed
     };

@@ -4,10 +4,9 @@
 //! communicator tells the others the names of its message spaces.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::{Error, ErrorClass, GateId, Result};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use super::{Communicator, ContextBlock, GROUP_TAGS, Parts, Purpose, Remote, Spaces};
 use crate::Process;
@@ -152,8 +151,7 @@ impl Process {
         size: u32,
         tag: i32,
     ) -> Result<ContextBlock> {
-        let memory = Arc::new(Scratch::zeroed(ContextBlock::BYTES));
-        let buffer = Buffer::of_scratch(&memory, 0, ContextBlock::BYTES);
+        let buffer = Buffer::zeroed(ContextBlock::BYTES);
         if rank == 0 {
             buffer.write(0, &self.contexts().take().to_bytes());
         }
@@ -316,7 +314,7 @@ impl Choices {
     /// Room for the choices of `count` processes.
     fn room(count: u32) -> Buffer {
         let bytes = count as usize * Choice::BYTES;
-        Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+        Buffer::zeroed(bytes)
     }
 
     fn read(all: &Buffer) -> Vec<Choice> {

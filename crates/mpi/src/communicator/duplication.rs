@@ -1,10 +1,9 @@
 //! Duplicates of communicators (section 7.4.2 of the MPI standard), made at once or in passing.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::Result;
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use super::creation::Origin;
 use super::{Communicator, ContextBlock};
@@ -119,5 +118,5 @@ pub(super) fn contexts_in(told: &Buffer) -> Result<ContextBlock> {
 
 /// Memory for a message of our own.
 pub(super) fn packed(bytes: usize) -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+    Buffer::zeroed(bytes)
 }

@@ -5,10 +5,8 @@
 //! follows; a long segment's length follows in 8 bytes. The last entry tells whether another piece
 //! follows or the message ends. All numbers are little-endian.
 
-use std::sync::Arc;
-
 use base::{Error, ErrorClass, Result};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use super::Mode;
 
@@ -44,22 +42,18 @@ pub(super) fn goes_inside(bytes: usize, mode: Mode) -> bool {
 /// Memory for a piece.
 #[derive(Debug)]
 pub(super) struct Room {
-    memory: Arc<Scratch>,
-    /// All of it.
     buffer: Buffer,
 }
 
 impl Room {
     pub(super) fn new() -> Self {
-        let memory = Arc::new(Scratch::zeroed(PIECE_BYTES));
-        let buffer = Buffer::of_scratch(&memory, 0, PIECE_BYTES);
-        Self { memory, buffer }
+        let buffer = Buffer::zeroed(PIECE_BYTES);
+        Self { buffer }
     }
 
     /// Whether no transfer uses it any more.
     pub(super) fn is_free(&self) -> bool {
-        // This, and the buffer.
-        Arc::strong_count(&self.memory) == 2
+        self.buffer.is_sole_owner()
     }
 }
 
@@ -221,7 +215,7 @@ mod tests {
     use super::*;
 
     fn scratch(bytes: &[u8]) -> Buffer {
-        let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes.len())), 0, bytes.len());
+        let buffer = Buffer::zeroed(bytes.len());
         buffer.write(0, bytes);
         buffer
     }

@@ -48,15 +48,12 @@ impl Introduction {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use memory::Scratch;
 
     use super::*;
 
     #[test]
     fn introductions_are_understood_and_nonsense_is_not() {
-        let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(16)), 0, 16);
+        let buffer = Buffer::zeroed(16);
         let division = Division { count: 7, bytes: 1 << 40 };
         let said = Introduction { first_tag: 9, division };
         said.write(&buffer);

@@ -1,11 +1,10 @@
 //! The side that receives partitions.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use base::{Error, ErrorClass};
 use engine::{ContextSlot, RequestId};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use super::division::Division;
 use super::introduction::Introduction;
@@ -54,7 +53,7 @@ struct Round {
     bytes: u64,
     error: Option<Error>,
     /// Where data comes first if a partition of the sender ends inside an element here.
-    packed: Option<Arc<Scratch>>,
+    packed: Option<Buffer>,
 }
 
 impl Receiving {
@@ -72,8 +71,7 @@ impl Receiving {
         let introduced = match source {
             None => Introduced::Unusable(None),
             Some(rank) => {
-                let memory = Arc::new(Scratch::zeroed(Introduction::BYTES));
-                let said = Buffer::of_scratch(&memory, 0, Introduction::BYTES);
+                let said = Buffer::zeroed(Introduction::BYTES);
                 let id = process.post_receive(spaces.introductions, rank, tag, said.clone());
                 Introduced::Awaited(id, said)
             }
@@ -142,7 +140,7 @@ impl Receiving {
         }
         let bytes = sender.division.bytes as usize;
         if !self.elements_are_whole(bytes) && round.packed.is_none() {
-            round.packed = Some(Arc::new(Scratch::zeroed(own)));
+            round.packed = Some(Buffer::zeroed(own));
         }
         for number in 0..sender.division.count {
             let buffer = self.place(round, number, bytes);
@@ -176,7 +174,7 @@ impl Receiving {
         }
         match &round.packed {
             Some(packed) if !self.elements_are_whole(bytes) => {
-                Buffer::of_scratch(packed, offset, length)
+                packed.contiguous_part(offset as isize, length)
             }
             _ => self.elements.part(offset / self.element_bytes, length / self.element_bytes),
         }

@@ -1,11 +1,10 @@
 //! The side that sends partitions.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use base::{Error, ErrorClass, GateId, Result};
 use engine::{ContextSlot, RequestId};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use super::division::Division;
 use super::introduction::Introduction;
@@ -54,8 +53,7 @@ impl Sending {
         let target = target.map(|(gate, rank)| {
             let first_tag = spaces.reserve_tags(count);
             let division = Division { count, bytes: blocks.block_bytes() as u64 };
-            let memory = Arc::new(Scratch::zeroed(Introduction::BYTES));
-            let buffer = Buffer::of_scratch(&memory, 0, Introduction::BYTES);
+            let buffer = Buffer::zeroed(Introduction::BYTES);
             Introduction { first_tag, division }.write(&buffer);
             if let Some(id) = process.post_send(gate, spaces.introductions, rank, tag, buffer) {
                 process.runtime().detach(id);

@@ -1,9 +1,8 @@
 //! The matrix of communication of a whole job, which process 0 writes at the end.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 use placement::Matrix;
 use runtime::{Sent, configuration};
 
@@ -79,5 +78,5 @@ fn read_number(buffer: &Buffer, at: usize) -> u64 {
 }
 
 fn scratch(bytes: usize) -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+    Buffer::zeroed(bytes)
 }

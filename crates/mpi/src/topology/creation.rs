@@ -1,10 +1,9 @@
 //! How communicators with a topology come to be.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use super::{Cartesian, DistributedGraph, Graph, Topology, WeightedEdge};
 use crate::Process;
@@ -274,7 +273,7 @@ fn packed<'a>(edges: impl Iterator<Item = &'a WeightedEdge>) -> Buffer {
 }
 
 pub(super) fn scratch(bytes: usize) -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(bytes)), 0, bytes)
+    Buffer::zeroed(bytes)
 }
 
 fn check_notices(heard: &[Notice], weighted: bool) -> Result<()> {

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
 use driver_shm::{Card, Invitation, SharedMemory};
@@ -186,7 +185,7 @@ impl Process {
             return Err(not_shared("COMBRAY_SHARED_WINDOWS is \"never\""));
         }
         let opened = match &mine {
-            Some((memory, _)) => Ok(Arc::clone(memory)),
+            Some((memory, _)) => Ok(Rc::clone(memory)),
             None => open(&text, words, length),
         };
         // The file stays open until all have it.
@@ -209,7 +208,7 @@ impl Process {
         words: usize,
         length: usize,
         told: &Buffer,
-    ) -> Option<(Arc<SharedMemory>, Invitation)> {
+    ) -> Option<(Rc<SharedMemory>, Invitation)> {
         if !self.configuration().shared_windows() {
             told.write(0, NEVER);
             return None;
@@ -254,11 +253,7 @@ fn arranged(shares: &[Share], alignment: usize) -> Option<(Vec<usize>, usize)> {
     Some((offsets, length))
 }
 
-fn open(
-    text: &[u8],
-    words: usize,
-    length: usize,
-) -> std::result::Result<Arc<SharedMemory>, String> {
+fn open(text: &[u8], words: usize, length: usize) -> std::result::Result<Rc<SharedMemory>, String> {
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
     let card: Card = String::from_utf8_lossy(&text[..end]).parse()?;
     SharedMemory::open(&card, words, length).map_err(|error| error.to_string())

@@ -1,6 +1,7 @@
 //! The memory that a process exposes, and what it knows of that of the others.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
@@ -14,7 +15,7 @@ use super::runs::Runs;
 pub(super) enum Exposed {
     /// All parts lie in memory that all processes have mapped.
     Shared {
-        memory: Arc<SharedMemory>,
+        memory: Rc<SharedMemory>,
         /// By rank: the part.
         parts: Vec<Buffer>,
     },

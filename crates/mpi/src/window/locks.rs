@@ -187,8 +187,10 @@ mod tests {
 
     #[test]
     fn accumulating_is_one_after_the_other() {
-        let (memory, _invitation) = SharedMemory::create(WORDS, 8).unwrap();
+        let (memory, invitation) = SharedMemory::create(WORDS, 8).unwrap();
+        // As in several processes, each has a mapping of its own.
         let add = || {
+            let memory = SharedMemory::open(&invitation.card, WORDS, 8).unwrap();
             let counter = memory.buffer(0, 8);
             for _ in 0..10_000 {
                 SharedLock::of(&memory, 0).accumulate(|| {

@@ -1,12 +1,10 @@
 //! What origins ask of targets, as messages. Each is small; much data follows in a message of its
 //! own. The page docs/one-sided.md tells how they play together.
 
-use std::sync::Arc;
-
 use base::{Error, ErrorClass};
 use datatype::Predefined;
 use datatype::reduction::Operator;
-use memory::{Buffer, Scratch, Segment};
+use memory::{Buffer, Segment};
 
 use super::runs::Runs;
 
@@ -205,7 +203,7 @@ pub(super) fn buffer_of(bytes: &[u8]) -> Buffer {
 
 /// So many zero bytes of memory of our own.
 pub(super) fn room(length: usize) -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length)
+    Buffer::zeroed(length)
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Layout for Runs {
 mod tests {
     use std::sync::Arc;
 
-    use memory::{Buffer, Scratch};
+    use memory::Buffer;
     use proptest::prelude::*;
 
     use super::*;
@@ -186,8 +186,7 @@ mod tests {
                 .collect();
             let layout = Arc::new(Runs::new(runs).unwrap());
             prop_assert_eq!(layout.len(), places.len());
-            let scratch = Arc::new(Scratch::zeroed(at));
-            let all = Buffer::of_scratch(&scratch, 0, at);
+            let all = Buffer::zeroed(at);
             let laid_out = all.laid_out_part(0, layout, 1);
             let offset = offset.min(places.len());
             let data: Vec<u8> = (1..).take(places.len() - offset).collect();

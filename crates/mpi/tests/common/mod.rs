@@ -1,8 +1,6 @@
 //! A process alone, and memory for its messages.
 
-use std::sync::Arc;
-
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 use mpi::{Process, ThreadLevel};
 
 pub fn process() -> Process {
@@ -12,7 +10,7 @@ pub fn process() -> Process {
 }
 
 pub fn bytes(content: &[u8]) -> Buffer {
-    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(content.len())), 0, content.len());
+    let buffer = Buffer::zeroed(content.len());
     buffer.write(0, content);
     buffer
 }

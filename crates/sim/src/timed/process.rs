@@ -1,12 +1,11 @@
 //! One process of a timed world: its script, its engine, and what it is busy with.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 use base::{ContextId, GateId, RailId};
 use engine::{ContextSlot, Engine, Planned, Preferences, Receive, RequestId, Send};
+use memory::Buffer;
 use memory::transfer::Place;
-use memory::{Buffer, Scratch};
 
 use super::wire::{Freight, Wires};
 use super::{Agenda, Event, Message, Step, Workload, copy_ns};
@@ -21,7 +20,7 @@ pub(super) struct Process {
     /// What was begun and is not known to be complete; when a receive of an urgent message began.
     begun: Vec<(RequestId, Option<u64>)>,
     urgent: Vec<u64>,
-    memory: Arc<Scratch>,
+    memory: Buffer,
     inbox: VecDeque<(GateId, usize, Freight)>,
     /// What was posted and may not have left.
     underway: Vec<Underway>,
@@ -60,7 +59,7 @@ impl Process {
             Step::Send(message) | Step::Receive(message) => message.bytes,
             _ => 0,
         });
-        let memory = Arc::new(Scratch::zeroed(longest.max().unwrap_or(0)));
+        let memory = Buffer::zeroed(longest.max().unwrap_or(0));
         Self {
             own,
             engine,
@@ -222,7 +221,7 @@ impl Process {
             Step::Compute(time) => return time,
             Step::Send(message) => {
                 let Message { peer, context, tag, bytes } = message;
-                let buffer = Buffer::of_scratch(&self.memory, 0, bytes);
+                let buffer = self.memory.contiguous_part(0, bytes);
                 let (gate, context) = (GateId(peer), self.contexts[context]);
                 let send = Send { gate, peer, context, tag, synchronous: false, buffer };
                 let request = self.engine.send(send);
@@ -230,7 +229,7 @@ impl Process {
             }
             Step::Receive(message) => {
                 let Message { peer, context, tag, bytes } = message;
-                let buffer = Buffer::of_scratch(&self.memory, 0, bytes);
+                let buffer = self.memory.contiguous_part(0, bytes);
                 let urgent = context == self.urgent_context;
                 let (source, tag, slot) = (Some(peer), Some(tag), self.contexts[context]);
                 let request = self.engine.receive(Receive { context: slot, source, tag, buffer });

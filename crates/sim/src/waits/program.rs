@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use engine::RequestId;
 use fastrand::Rng;
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 use runtime::waiting::{self, Crowd, Kernel, SLEEP_MAX, Waiter};
 
 use super::kernel::{self, Virtual};
@@ -97,7 +96,7 @@ fn begin(process: &Process, peer: usize, tag: i32, sends: bool) -> Option<Underw
     let own = process.number();
     let (from, to) = if sends { (own, peer) } else { (peer, own) };
     let (length, byte) = (length(from, to, tag), (from * 16) as u8 + tag as u8);
-    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length);
+    let buffer = Buffer::zeroed(length);
     if sends {
         buffer.write(0, &vec![byte; length]);
         let request = process.call(|process| process.send(peer as u32, tag, buffer))?;

@@ -1,17 +1,16 @@
 //! A stream in memory that does what networks do: it has little room, gives its bytes in pieces, says
 //! nothing for a while, and breaks.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use crate::stream::Stream;
 
 /// One end of a stream.
 pub(super) struct Faulty {
-    incoming: Rc<RefCell<Pipe>>,
-    outgoing: Rc<RefCell<Pipe>>,
+    incoming: Arc<Mutex<Pipe>>,
+    outgoing: Arc<Mutex<Pipe>>,
 }
 
 /// One direction.
@@ -41,7 +40,7 @@ enum Pieces {
 pub(super) fn pair(room: usize) -> (Faulty, Faulty) {
     let pipe = || {
         let (bytes, pieces) = (VecDeque::new(), Pieces::Whole);
-        Rc::new(RefCell::new(Pipe {
+        Arc::new(Mutex::new(Pipe {
             bytes,
             room,
             pieces,
@@ -51,45 +50,45 @@ pub(super) fn pair(room: usize) -> (Faulty, Faulty) {
         }))
     };
     let (there, back) = (pipe(), pipe());
-    let near = Faulty { incoming: Rc::clone(&back), outgoing: Rc::clone(&there) };
+    let near = Faulty { incoming: Arc::clone(&back), outgoing: Arc::clone(&there) };
     (near, Faulty { incoming: there, outgoing: back })
 }
 
 impl Faulty {
     /// What is read comes in pieces of these lengths, then all the rest.
     pub(super) fn deliver_in_pieces(&self, pieces: &[usize]) {
-        self.incoming.borrow_mut().pieces = Pieces::Given(pieces.iter().copied().collect());
+        self.incoming.lock().unwrap().pieces = Pieces::Given(pieces.iter().copied().collect());
     }
 
     /// What is read and written comes in pieces of at most so many bytes.
     pub(super) fn tear(&self, rng: &mut fastrand::Rng, most: usize) {
         for pipe in [&self.incoming, &self.outgoing] {
-            pipe.borrow_mut().pieces = Pieces::Random(rng.fork(), most);
+            pipe.lock().unwrap().pieces = Pieces::Random(rng.fork(), most);
         }
     }
 
     /// From now on nothing is read here, or it is again.
     pub(super) fn stall(&self, stalled: bool) {
-        self.incoming.borrow_mut().stalled = stalled;
+        self.incoming.lock().unwrap().stalled = stalled;
     }
 
     /// The network is lost, with what was underway.
     pub(super) fn break_off(&self) {
         for pipe in [&self.incoming, &self.outgoing] {
-            pipe.borrow_mut().broken = true;
+            pipe.lock().unwrap().broken = true;
         }
     }
 
     /// Whether something was written that has not been read here.
     pub(super) fn has_more(&self) -> bool {
-        !self.incoming.borrow().bytes.is_empty()
+        !self.incoming.lock().unwrap().bytes.is_empty()
     }
 }
 
 impl Drop for Faulty {
     fn drop(&mut self) {
         for pipe in [&self.incoming, &self.outgoing] {
-            pipe.borrow_mut().closed = true;
+            pipe.lock().unwrap().closed = true;
         }
     }
 }
@@ -144,7 +143,7 @@ impl Pipe {
 
 impl Stream for Faulty {
     fn read(&self, into: &mut [u8]) -> io::Result<usize> {
-        self.incoming.borrow_mut().read(into)
+        self.incoming.lock().unwrap().read(into)
     }
 
     fn read_vectored(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
@@ -160,7 +159,7 @@ impl Stream for Faulty {
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.outgoing.borrow_mut().write(bytes)
+        self.outgoing.lock().unwrap().write(bytes)
     }
 
     fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
@@ -169,6 +168,6 @@ impl Stream for Faulty {
     }
 
     fn unacknowledged(&self) -> u64 {
-        self.outgoing.borrow().bytes.len() as u64
+        self.outgoing.lock().unwrap().bytes.len() as u64
     }
 }

@@ -1,12 +1,11 @@
 //! Wrong arguments: an error where it can be seen, and nobody waits for ever.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use base::{ErrorClass, Result};
 use datatype::reduction::Operator;
 use datatype::{Datatype, Predefined};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use super::world::World;
 use crate::collective::Root;
@@ -14,7 +13,7 @@ use crate::collective::movement::{self, EqualBlocks};
 use crate::operation::Operation;
 
 fn bytes(length: usize) -> Buffer {
-    Buffer::of_scratch(&Arc::new(Scratch::zeroed(length)), 0, length)
+    Buffer::zeroed(length)
 }
 
 fn class(outcome: &Result<()>) -> Option<ErrorClass> {

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
 use collectives::Situation;
@@ -11,7 +10,7 @@ use driver::Regions;
 use driver_shm::Board;
 use engine::strategy::Direct;
 use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send};
-use memory::{Buffer, Scratch};
+use memory::Buffer;
 
 use crate::attribute::Attributes;
 use crate::collective::Collective;
@@ -213,7 +212,7 @@ fn next_packet(engine: &mut Engine) -> Option<(GateId, Vec<u8>)> {
 
 /// Elements of a datatype in memory of their own, whose gaps are watched.
 pub(super) struct Elements {
-    memory: Arc<Scratch>,
+    memory: Buffer,
     pub(super) buffer: Buffer,
 }
 
@@ -221,8 +220,8 @@ impl Elements {
     /// `count` elements with this packed content, which may be shorter.
     pub(super) fn new(datatype: &Datatype, count: usize, packed: &[u8]) -> Self {
         let (bytes, origin) = element_room(datatype, count);
-        let memory = Arc::new(Scratch::zeroed(bytes));
-        Buffer::of_scratch(&memory, 0, bytes).write(0, &vec![GAP; bytes]);
+        let memory = Buffer::zeroed(bytes);
+        memory.write(0, &vec![GAP; bytes]);
         let buffer = elements_in(&memory, origin, datatype, count);
         buffer.write(0, packed);
         Self { memory, buffer }
@@ -236,7 +235,7 @@ impl Elements {
     pub(super) fn check(&self, expected: &[u8]) {
         assert_eq!(self.packed(), expected);
         self.buffer.write(0, &vec![GAP; expected.len()]);
-        let all = packed(&Buffer::of_scratch(&self.memory, 0, self.memory.len()));
+        let all = packed(&self.memory);
         assert!(all.iter().all(|byte| *byte == GAP), "a gap was written to");
         self.buffer.write(0, expected);
     }
