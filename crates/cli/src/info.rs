@@ -59,7 +59,7 @@ fn summary(prefix: &Path) -> String {
   prefix      {}
   library     {}
   rails       self (within a process), shm (between processes of one machine){}
-  launchers   combray run, and others that speak PMI-1 (Hydra)
+  launchers   combray run, and others that speak PMI-1, PMI-2 or PMIx
   cores       {} usable here
   missing     {missing} functions (combray info --unsupported lists them)
 

@@ -33,7 +33,7 @@ pub trait Regions {
     /// [`RegionError::Unknown`]: it is not one of this process, or was revoked before.
     fn revoke(&mut self, region: RegionToken) -> Result<(), RegionError>;
 
-    /// Copies the bytes `offset .. offset + into_length` of a peer's region to `at` in `into`.
+    /// Copies the bytes `offset .. offset + length` of a peer's region to `at` in `into`.
     ///
     /// # Errors
     /// The region is not there any more, was never there, or is shorter; or the system refuses. Then

@@ -1,0 +1,93 @@
+//! One name for one type: a reader who meets a name knows which type it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{crates, files_with, read, report};
+
+/// Names that public types of several crates have had from old on. The list may only shrink.
+const SHARED_NAMES: &[&str] = &[
+    "Access",
+    "Action",
+    "Bell",
+    "Card",
+    "Cluster",
+    "Communicator",
+    "End",
+    "Entry",
+    "Envelope",
+    "Error",
+    "Kernel",
+    "Kind",
+    "Layout",
+    "Level",
+    "Library",
+    "Mapping",
+    "Member",
+    "Message",
+    "Offer",
+    "Operation",
+    "Options",
+    "Outcome",
+    "Part",
+    "Place",
+    "Plan",
+    "Preferences",
+    "Process",
+    "Record",
+    "Room",
+    "Segment",
+    "Settled",
+    "Shape",
+    "Source",
+    "Status",
+    "Transfer",
+    "Turn",
+];
+
+#[test]
+fn public_types_have_names_of_their_own() {
+    let mut owners: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, folder) in crates() {
+        for path in files_with(&folder.join("src"), &["rs"]) {
+            let inside = path.strip_prefix(&folder).expect("it lies there");
+            if inside
+                .components()
+                .any(|part| part.as_os_str().to_string_lossy().starts_with("tests"))
+            {
+                continue;
+            }
+            for type_name in public_types(&read(&path)) {
+                owners.entry(type_name).or_default().insert(name.clone());
+            }
+        }
+    }
+    let shared = owners.iter().filter(|(_, crates)| crates.len() > 1);
+    let shared: BTreeMap<&str, _> = shared.map(|(name, crates)| (name.as_str(), crates)).collect();
+    let mut faults = Vec::new();
+    for (name, crates) in &shared {
+        if !SHARED_NAMES.contains(name) {
+            let crates: Vec<&str> = crates.iter().map(String::as_str).collect();
+            faults.push(format!(
+                "{name} is a public type of {}: find two names",
+                crates.join(" and ")
+            ));
+        }
+    }
+    for name in SHARED_NAMES.iter().filter(|name| !shared.contains_key(*name)) {
+        faults.push(format!("{name} is one type's name now: take it from the list of this test"));
+    }
+    report(faults);
+}
+
+/// The names of the types that a file makes public, without those of its tests.
+fn public_types(text: &str) -> Vec<String> {
+    let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+    lines
+        .filter_map(|line| {
+            let mut words = line.split([' ', '<', '(', '{', ';', ':']);
+            let (first, kind, name) = (words.next()?, words.next()?, words.next()?);
+            let is_type = ["struct", "enum", "trait", "type", "union"].contains(&kind);
+            (first == "pub" && is_type).then(|| name.to_owned())
+        })
+        .collect()
+}
