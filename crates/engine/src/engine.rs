@@ -16,7 +16,10 @@ use crate::matching::{Matching, Selector};
 use crate::model::{RailFigures, RailModel};
 use crate::numbering::Spares;
 use crate::preferences::Preferences;
-use crate::request::{ANY_SOURCE, ANY_TAG, Outcome, RequestId, Requests, Settled, State};
+use crate::request::{
+    ANY_SOURCE, ANY_TAG, Cancellation, Mode, Outcome, RequestId, Revoked, Settled, Step,
+};
+use crate::requests::Requests;
 use crate::slab::Slab;
 use crate::strategy::{Plan, Strategy};
 use crate::unexpected::{Content, MessageId, UnexpectedMessages};
@@ -191,8 +194,7 @@ impl Engine {
     /// Learns that a peer without rails has finished: what answers its messages, and tells it of
     /// credit, is of no use any more, and dropped. Returns whether nothing else waits for it.
     pub fn let_go(&mut self, gate: GateId) -> bool {
-        let ended = [State::Complete, State::Free, State::Posted];
-        if self.requests.iter().any(|one| one.gate == gate && !ended.contains(&one.state)) {
+        if self.requests.iter().any(|one| one.gate == gate && one.needs_peer()) {
             return false;
         }
         let state = &mut self.gates[gate];
@@ -316,11 +318,8 @@ impl Engine {
         context.active += 1;
         let sequence = context.out_flow(peer).take_sequence();
         let envelope = (context.matching.rank, tag);
-        let index = self.requests.send(slot, envelope, gate, buffer);
-        let request = &mut self.requests[index];
-        request.synchronous = synchronous;
-        request.peer = peer;
-        request.sequence = sequence;
+        let mode = if synchronous { Mode::Synchronous } else { Mode::Standard };
+        let index = self.requests.send(slot, envelope, (gate, peer, sequence), mode, buffer);
         let id = self.requests.id(index);
         let eager = self.take_credit(gate, length);
         let chunk = if eager { Chunk::Eager(id.0.index) } else { Chunk::Announce(id.0.index) };
@@ -337,10 +336,11 @@ impl Engine {
         let Receive { context: slot, source, tag, buffer } = receive;
         let selector =
             Selector { source: source.unwrap_or(ANY_SOURCE), tag: tag.unwrap_or(ANY_TAG) };
-        let index = self.requests.receive(slot, selector.source, selector.tag, buffer);
-        let id = self.requests.id(index);
         let context = &mut self.contexts[slot.0];
         context.active += 1;
+        let order = context.matching.next_order();
+        let index = self.requests.receive(slot, (selector.source, selector.tag), buffer, order);
+        let id = self.requests.id(index);
         match context.matching.find_arrived(&self.unexpected, selector) {
             None => context.matching.post(&mut self.requests, index),
             Some(message) => {
@@ -380,7 +380,9 @@ impl Engine {
     /// Receives a message that a matched probe took; `None` if it was received before.
     pub fn receive_message(&mut self, message: MessageId, buffer: Buffer) -> Option<RequestId> {
         let found = self.unexpected.get(message.0)?;
-        let index = self.requests.receive(found.context, found.source, found.tag, buffer);
+        let envelope = (found.source, found.tag);
+        let order = self.contexts[found.context.0].matching.next_order();
+        let index = self.requests.receive(found.context, envelope, buffer, order);
         let id = self.requests.id(index);
         self.deliver_unexpected(message.0.index, index);
         Some(id)
@@ -390,22 +392,20 @@ impl Engine {
     /// message the receiver may not have matched yet asks it; it is complete after the answer.
     /// Other requests are left to complete. [`Outcome::cancelled`] tells which it was.
     pub fn cancel(&mut self, id: RequestId) {
-        let Some(request) = self.requests.get(id) else { return };
+        let Some(request) = self.requests.get_mut(id) else { return };
         let (context, gate) = (request.context, request.gate);
-        match request.state {
-            State::Posted => {
+        match request.cancel() {
+            Cancellation::Done => {
                 let index = id.0.index;
                 self.contexts[context.0].matching.withdraw(&mut self.requests, index);
-                self.requests[index].cancelled = true;
-                self.complete(index);
+                self.note_complete(index);
             }
-            State::Queued | State::AwaitingMatch | State::Announced if !request.cancel_asked => {
-                self.requests[id.0.index].cancel_asked = true;
+            Cancellation::AskReceiver => {
                 // An eager message that does not wait for its match completes soon anyway; the
                 // answer then finds nobody.
                 self.push_control(gate, wire::Record::Cancel { request: id.0.to_u64() });
             }
-            _ => {}
+            Cancellation::Nothing => {}
         }
     }
 
@@ -482,15 +482,13 @@ impl Engine {
     /// The receiver of a message just submitted may fetch its data from `region`, which is revoked
     /// as soon as [`next_revocation`](Self::next_revocation) gives it back.
     pub fn expose(&mut self, send: RequestId, region: RegionToken) {
-        self.requests[send.0.index].region = region;
+        self.requests[send.0.index].expose(region);
     }
 
     /// The same where a rail takes the data at once, without being asked:
     /// [`handle_sent`](Self::handle_sent) is told when it has, and the region is never given back.
     pub fn expose_ahead(&mut self, send: RequestId, region: RegionToken) {
-        let request = &mut self.requests[send.0.index];
-        debug_assert!(!request.synchronous, "nobody would tell that it was matched");
-        (request.region, request.ahead) = (region, true);
+        self.requests[send.0.index].expose_ahead(region);
     }
 
     /// A region that [`expose`](Self::expose) was told of, and that is to be revoked now: to be asked
@@ -500,10 +498,9 @@ impl Engine {
         self.revocations.pop()
     }
 
-    /// Nobody shall fetch the data of this message any more.
-    pub(crate) fn take_back_region(&mut self, index: u32) {
-        let region = std::mem::replace(&mut self.requests[index].region, RegionToken::NONE);
-        self.revocations.extend((region != RegionToken::NONE).then_some(region));
+    /// Nobody shall read what lies in this region any more, if there was one.
+    pub(crate) fn revoke(&mut self, region: Revoked) {
+        self.revocations.extend(region);
     }
 
     /// The next transfer that a rail shall make by reading a peer's memory; its token is the request
@@ -547,7 +544,7 @@ impl Engine {
 
     /// How many receives wait for their message; takes time in proportion to the requests.
     pub fn posted_receives(&self) -> usize {
-        self.requests.iter().filter(|request| request.state == State::Posted).count()
+        self.requests.iter().filter(|request| request.is_posted()).count()
     }
 
     /// Bytes of eager messages sent, and received or dropped, since the start. Worked out of the
@@ -587,11 +584,19 @@ impl Engine {
         Incoming { source: message.source, tag: message.tag, bytes: message.length }
     }
 
-    /// Marks a request complete, with all that follows from it.
+    /// What follows from where an event has led a request.
     #[inline]
-    pub(crate) fn complete(&mut self, index: u32) {
+    pub(crate) fn follow(&mut self, index: u32, step: Step) {
+        if step == Step::Complete {
+            self.note_complete(index);
+        }
+    }
+
+    /// What follows when a request has become complete.
+    #[inline]
+    pub(crate) fn note_complete(&mut self, index: u32) {
         let slot = self.requests[index].context;
-        self.requests.complete(index);
+        self.requests.discard_if_detached(index);
         let context = &mut self.contexts[slot.0];
         context.active -= 1;
         if context.closing {

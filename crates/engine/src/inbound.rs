@@ -9,7 +9,7 @@ use crate::flow::{ContextSlot, InFlow};
 use crate::gate::{Chunk, eager_cost};
 use crate::list::Links;
 use crate::numbering::Numbered;
-use crate::request::{RequestId, State};
+use crate::request::{Refused, Request, RequestId, Step};
 use crate::slab::Key;
 use crate::unexpected::{Content, Unexpected};
 
@@ -61,12 +61,10 @@ impl Engine {
         let Some(index) = posted else { return false };
         state.sequence = sequence.wrapping_add(1);
         let receive = &mut self.requests[index];
-        receive.met(gate, source, tag);
-        receive.take_whole(payload);
-        if receive.detached || context.closing {
-            self.complete(index);
+        receive.take_whole(gate, source, tag, payload);
+        if receive.is_detached() || context.closing {
+            self.note_complete(index);
         } else {
-            receive.state = State::Complete;
             context.active -= 1;
         }
         self.counters.lone_received.add(1);
@@ -128,7 +126,7 @@ impl Engine {
         let numbered = self.gates[gate].numbered.as_mut().ok_or(UNNUMBERED)?;
         let parts = numbered.acknowledge(below, &mut self.spares);
         let parts = parts.ok_or(Malformed { offset: 0, what: "a number that was not sent" })?;
-        parts.iter().for_each(|part| self.part_is_over(part.request));
+        parts.iter().for_each(|part| self.end_part_sent(part.request));
         self.gates.unlist_if_idle(gate);
         Ok(())
     }
@@ -162,12 +160,9 @@ impl Engine {
             }
             instead_of = numbered.begin(number, rail);
         }
-        let index = self.of_peer(gate, receiver, &[State::Filling])?;
+        let index = self.of_peer(gate, receiver)?;
         let receive = &self.requests[index];
-        let end = offset.checked_add(length as u64);
-        if end.is_none_or(|end| end > receive.wanted()) {
-            return Err(Malformed { offset: 0, what: "data outside its message" });
-        }
+        check_inside(receive, offset, length)?;
         Ok(Place::At { buffer: receive.buffer.clone(), offset: offset as usize, instead_of })
     }
 
@@ -187,23 +182,23 @@ impl Engine {
         {
             return Ok(());
         }
-        let index = self.of_peer(gate, receiver, &[State::Filling])?;
-        self.note_arrived(gate, index, length);
+        let index = self.of_peer(gate, receiver)?;
+        self.note_arrived(gate, index, length)?;
         self.after_arrival(gate)
     }
 
     /// So many bytes more of a granted message are where they belong.
-    fn note_arrived(&mut self, gate: GateId, index: u32, length: usize) {
-        let receive = &mut self.requests[index];
-        receive.bytes += length as u64;
+    fn note_arrived(&mut self, gate: GateId, index: u32, length: usize) -> Result<(), Malformed> {
+        let step = self.requests[index].arrived(length as u64)?;
         self.counters.streamed_bytes.add(length as u64);
-        if receive.bytes == receive.wanted() {
+        if step == Step::Complete {
             self.counters.streamed.add(1);
-            self.complete(index);
+            self.note_complete(index);
             if let Some(numbered) = &mut self.gates[gate].numbered {
                 numbered.is_awaited();
             }
         }
+        Ok(())
     }
 
     /// Takes the end of a transfer asked for by [`next_fetch`](Self::next_fetch): whether all
@@ -212,15 +207,19 @@ impl Engine {
     /// # Errors
     /// They are not, and the peer's send is over: it is broken or no engine of ours.
     pub fn handle_fetched(&mut self, request: RequestId, arrived: bool) -> Result<(), Malformed> {
-        let Some(receive) = self.requests.get(request) else { return Ok(()) };
+        let receive = self.requests.get(request);
+        let Some((gate, remote)) = receive.and_then(|receive| {
+            receive.filling().map(|(filling, _)| (receive.gate, filling.remote))
+        }) else {
+            return Ok(());
+        };
         if !arrived {
-            if receive.remote == NO_REQUEST {
+            if remote == NO_REQUEST {
                 return Err(Malformed { offset: 0, what: "data ahead that is not there" });
             }
             self.decline_fetch(request);
             return Ok(());
         }
-        let (gate, remote) = (receive.gate, receive.remote);
         self.handle_written(request);
         self.tell_finished(gate, remote);
         Ok(())
@@ -228,19 +227,21 @@ impl Engine {
 
     /// The same where all bytes are where they belong, and the sender knows it already.
     pub fn handle_written(&mut self, request: RequestId) {
-        let Some(receive) = self.requests.get(request) else { return };
-        let (index, wanted) = (request.0.index, receive.wanted());
-        self.requests[index].bytes = wanted;
+        let Some(receive) = self.requests.get_mut(request) else { return };
+        let Some((_, wanted)) = receive.filling() else { return };
+        let step = receive.filled();
         self.counters.fetched.add(1);
         self.counters.fetched_bytes.add(wanted);
-        self.complete(index);
+        if step == Ok(Step::Complete) {
+            self.note_complete(request.0.index);
+        }
     }
 
     /// The label of the next message from `gate` that a posted receive will get, whatever is posted
     /// later, if there is one.
     pub fn expected(&self, request: RequestId, gate: GateId) -> Option<MessageLabel> {
         let receive = self.requests.get(request)?;
-        if receive.state != State::Posted || receive.is_wild() {
+        if !receive.is_posted() || receive.is_wild() {
             return None;
         }
         let context = &self.contexts[receive.context.0];
@@ -265,8 +266,8 @@ impl Engine {
     /// peer to send the data.
     pub fn decline_fetch(&mut self, request: RequestId) {
         let Some(receive) = self.requests.get(request) else { return };
-        let (gate, remote, length) = (receive.gate, receive.remote, receive.wanted());
-        let receiver = request.0.to_u64();
+        let Some((filling, length)) = receive.filling() else { return };
+        let (gate, remote, receiver) = (receive.gate, filling.remote, request.0.to_u64());
         self.push_control(gate, Record::Grant { request: remote, receiver, length });
     }
 
@@ -413,21 +414,19 @@ impl Engine {
 
     /// Gives a message to the receive that it matched.
     fn fill(&mut self, index: u32, arrival: &Arrival<'_>) {
+        let Arrival { gate, source, tag, .. } = *arrival;
         let receive = &mut self.requests[index];
-        receive.met(arrival.gate, arrival.source, arrival.tag);
         match arrival.body {
             Body::Eager { data, synchronous } => {
-                receive.take_whole(data);
-                self.complete(index);
+                receive.take_whole(gate, source, tag, data);
+                self.note_complete(index);
                 self.take_eager(arrival.gate, data.len());
                 if let Some(request) = synchronous {
                     self.push_control(arrival.gate, Record::Finished { request });
                 }
             }
             Body::Announced { request, length, region } => {
-                receive.expected = length;
-                receive.remote = request;
-                receive.state = State::Filling;
+                receive.take_announced((gate, source, tag), request, length);
                 self.counters.announced_received.add(1);
                 self.start_filling(index, region);
             }
@@ -437,14 +436,15 @@ impl Engine {
     /// Chooses how the data of an announced message comes.
     fn start_filling(&mut self, index: u32, region: Option<RegionToken>) {
         let receive = &self.requests[index];
-        let (gate, remote, length) = (receive.gate, receive.remote, receive.wanted());
+        let Some((filling, length)) = receive.filling() else { return };
+        let (gate, remote) = (receive.gate, filling.remote);
         if gate == self.own {
-            return self.copy_locally(index);
+            return self.copy_locally(index, remote);
         }
         let fetches = self.gates[gate].fetch_segment_bytes_min.is_some();
         match region {
             _ if length == 0 && remote != NO_REQUEST => {
-                self.complete(index);
+                self.end_filling(index);
                 self.push_control(gate, Record::Finished { request: remote });
             }
             Some(region) if fetches => {
@@ -461,15 +461,22 @@ impl Engine {
     }
 
     /// Sender and receiver are this process: one copy, no packet.
-    fn copy_locally(&mut self, index: u32) {
-        let receive = &self.requests[index];
-        let Some(send) = self.requests.named(receive.remote, &[State::Announced]) else { return };
-        let copied = self.requests[send].buffer.copy_to(&receive.buffer);
+    fn copy_locally(&mut self, index: u32, remote: u64) {
+        let send = RequestId::from_u64(remote);
+        let Some(source) = self.requests.get(send) else { return };
+        source.buffer.copy_to(&self.requests[index].buffer);
         self.counters.copied_locally.add(1);
-        self.requests[index].bytes = copied as u64;
-        self.requests[send].bytes = self.requests[send].buffer.len() as u64;
-        self.complete(index);
-        self.complete(send);
+        self.end_filling(index);
+        if self.requests[send.0.index].finished().is_ok() {
+            self.note_complete(send.0.index);
+        }
+    }
+
+    /// All data of an announced message is where it belongs.
+    fn end_filling(&mut self, index: u32) {
+        if self.requests[index].filled() == Ok(Step::Complete) {
+            self.note_complete(index);
+        }
     }
 
     #[cold]
@@ -547,12 +554,10 @@ impl Engine {
     fn handle_control(&mut self, gate: GateId, record: Record<'_>) -> Result<(), Malformed> {
         match record {
             Record::Finished { request } => {
-                let index =
-                    self.of_peer(gate, request, &[State::AwaitingMatch, State::Announced])?;
-                self.take_back_region(index);
-                let send = &mut self.requests[index];
-                send.bytes = send.buffer.len() as u64;
-                self.complete(index);
+                let index = self.of_peer(gate, request)?;
+                let region = self.requests[index].finished()?;
+                self.revoke(region);
+                self.note_complete(index);
             }
             Record::Grant { request, receiver, length } => {
                 self.start_streaming(gate, request, receiver, length)?;
@@ -576,11 +581,10 @@ impl Engine {
                 None => self.withdraw_arrived(gate, request),
             },
             Record::CancelReply { request, withdrawn: true } => {
-                let index =
-                    self.of_peer(gate, request, &[State::AwaitingMatch, State::Announced])?;
-                self.take_back_region(index);
-                self.requests[index].cancelled = true;
-                self.complete(index);
+                let index = self.of_peer(gate, request)?;
+                let region = self.requests[index].withdrawn()?;
+                self.revoke(region);
+                self.note_complete(index);
             }
             // The message had been matched: the request completes as usual, or has.
             Record::CancelReply { withdrawn: false, .. } => {}
@@ -592,11 +596,10 @@ impl Engine {
         Ok(())
     }
 
-    /// The request that `gate` names, which must be one that concerns it, in one of `states`.
-    fn of_peer(&self, gate: GateId, word: u64, states: &[State]) -> Result<u32, Malformed> {
-        let index = self.requests.named(word, states);
-        let concerned = index.filter(|&index| self.requests[index].gate == gate);
-        concerned.ok_or(Malformed { offset: 0, what: "an unknown request" })
+    /// The place of the request that `gate` names, which must be one that concerns it.
+    fn of_peer(&self, gate: GateId, word: u64) -> Result<u32, Malformed> {
+        let concerned = self.requests.by_word(word).filter(|request| request.gate == gate);
+        concerned.map(|_| RequestId::from_u64(word).place()).ok_or(UNKNOWN_REQUEST)
     }
 
     fn start_streaming(
@@ -606,15 +609,12 @@ impl Engine {
         receiver: u64,
         length: u64,
     ) -> Result<(), Malformed> {
-        let index = self.of_peer(gate, request, &[State::Announced])?;
+        let index = self.of_peer(gate, request)?;
         if length == 0 || length > self.requests[index].buffer.len() as u64 {
             return Err(Malformed { offset: 0, what: "a grant of an impossible length" });
         }
-        self.take_back_region(index);
-        let send = &mut self.requests[index];
-        send.state = State::Streaming;
-        send.bytes = 0;
-        send.expected = length;
+        let region = self.requests[index].granted(length)?;
+        self.revoke(region);
         self.push_chunk(gate, Chunk::Stream(index, receiver));
         Ok(())
     }
@@ -626,16 +626,11 @@ impl Engine {
         offset: u64,
         payload: &[u8],
     ) -> Result<(), Malformed> {
-        let index = self.of_peer(gate, receiver, &[State::Filling])?;
+        let index = self.of_peer(gate, receiver)?;
         let receive = &mut self.requests[index];
-        let wanted = receive.wanted();
-        let end = offset.checked_add(payload.len() as u64);
-        if end.is_none_or(|end| end > wanted) {
-            return Err(Malformed { offset: 0, what: "data outside its message" });
-        }
+        check_inside(receive, offset, payload.len())?;
         receive.buffer.write(offset as usize, payload);
-        self.note_arrived(gate, index, payload.len());
-        Ok(())
+        self.note_arrived(gate, index, payload.len())
     }
 
     fn note_flow(&mut self, id: ContextId, rank: u32, number: u32) {
@@ -684,6 +679,23 @@ impl Engine {
         }
         let withdrawn = found.is_some();
         self.push_control(gate, Record::CancelReply { request, withdrawn });
+    }
+}
+
+/// Whether so many bytes from an offset on belong to a message that is being received.
+fn check_inside(receive: &Request, offset: u64, length: usize) -> Result<(), Malformed> {
+    let (_, wanted) = receive.filling().ok_or(Refused)?;
+    match offset.checked_add(length as u64) {
+        Some(end) if end <= wanted => Ok(()),
+        _ => Err(Malformed { offset: 0, what: "data outside its message" }),
+    }
+}
+
+const UNKNOWN_REQUEST: Malformed = Malformed { offset: 0, what: "an unknown request" };
+
+impl From<Refused> for Malformed {
+    fn from(_: Refused) -> Self {
+        UNKNOWN_REQUEST
     }
 }
 

@@ -24,6 +24,7 @@ mod outbound;
 mod outbox;
 mod preferences;
 mod request;
+mod requests;
 mod slab;
 pub mod strategy;
 pub mod tactic;

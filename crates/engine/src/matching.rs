@@ -10,7 +10,8 @@
 use base::ContextId;
 
 use crate::list::{Chain, List};
-use crate::request::{ANY_SOURCE, ANY_TAG, Requests};
+use crate::request::{ANY_SOURCE, ANY_TAG};
+use crate::requests::Requests;
 use crate::slab::NONE;
 use crate::unexpected::{BY_ARRIVAL, BY_BIN, UnexpectedMessages};
 
@@ -59,12 +60,17 @@ impl Matching {
         }
     }
 
+    /// For the next receive that is posted.
+    #[inline(always)]
+    pub(crate) fn next_order(&mut self) -> u64 {
+        self.postings += 1;
+        self.postings
+    }
+
     /// Adds a receive for which no message is here.
     #[inline(always)]
     pub(crate) fn post(&mut self, requests: &mut Requests, index: u32) {
-        self.postings += 1;
-        let request = &mut requests[index];
-        request.order = self.postings;
+        let request = &requests[index];
         if request.is_wild() {
             self.posted_wild.push_back(requests, index);
         } else {
@@ -130,7 +136,7 @@ impl Matching {
             wild = request.links.next;
         }
         let exact_first =
-            wild == NONE || exact != NONE && requests[exact].order < requests[wild].order;
+            wild == NONE || exact != NONE && requests[exact].order() < requests[wild].order();
         if exact_first {
             if exact == NONE {
                 return None;

@@ -10,7 +10,7 @@ use crate::gate::{Chunk, RAILS_MAX, Waiting, eager_cost};
 use crate::numbering::{Numbered, Posted, SentPart, Spares};
 use crate::outbox::Outbox;
 use crate::preferences::plan_by_preferences;
-use crate::request::{Request, RequestId, State};
+use crate::request::{Mode, Request, RequestId, State, Step};
 use crate::slab::{NONE, Slab};
 use crate::strategy::{Entry, Plan, RailView};
 use crate::tactic;
@@ -178,16 +178,17 @@ impl Engine {
         let request = &mut self.requests[index];
         let room = self.rails[usize::from(rail.0)].packet_bytes_max - StreamPacket::HEADER_BYTES;
         let room = room.min(wire::PAYLOAD_BYTES_MAX);
-        let length = tactic::part_of_stream(request.bytes, request.expected, room);
-        let (offset, buffer) = (request.bytes, &request.buffer);
+        let stream = request.stream();
+        let length = tactic::part_of_stream(stream.handed, stream.granted, room);
+        let (offset, buffer) = (stream.handed, &request.buffer);
         let posted = post(StreamPacket { receiver, offset, length, buffer });
         if posted {
             self.counters.parts_sent.add(1);
-            request.bytes += length as u64;
-            if request.bytes == request.expected {
+            // On one rail without a bulk track nothing else of it is underway.
+            if request.packet_sent(length as u64) == Step::Complete {
                 state.outbox.pop_front();
                 self.counters.outbox.fall(1);
-                self.end_stream(index);
+                self.note_complete(index);
                 self.gates.unlist_if_idle(gate);
             }
         }
@@ -333,10 +334,10 @@ impl Engine {
             unreachable!("parts are of granted messages")
         };
         let send = &mut self.requests[request];
-        let part = SentPart { request, receiver, offset: send.bytes, length: payload };
-        send.bytes += payload as u64;
-        send.remote += 1;
-        if send.bytes == send.expected {
+        let offset = send.stream().handed;
+        let part = SentPart { request, receiver, offset, length: payload };
+        send.part_begun(payload as u64);
+        if send.stream().waiting() == 0 {
             state.outbox.remove(index);
             self.counters.outbox.fall(1);
         } else if state.outbox.len() > 1 {
@@ -377,8 +378,9 @@ impl Engine {
     /// How the receiver names a send in a flow that it has numbered.
     pub fn label(&self, request: RequestId) -> Option<MessageLabel> {
         let send = self.requests.get(request)?;
-        let flow = &self.contexts[send.context.0].out_flows[send.peer as usize];
-        let (tag, sequence) = (send.tag, send.sequence);
+        let outgoing = send.outgoing()?;
+        let flow = &self.contexts[send.context.0].out_flows[outgoing.peer as usize];
+        let (tag, sequence) = (send.tag, outgoing.sequence);
         (flow.number != NONE).then_some(MessageLabel { flow: flow.number, tag, sequence })
     }
 
@@ -386,9 +388,8 @@ impl Engine {
     /// receiver to ask for the data.
     pub fn exposed(&self, request: RequestId) -> Option<(RegionToken, &Buffer)> {
         let send = self.requests.get(request)?;
-        let is_shown = send.region != RegionToken::NONE && !send.ahead;
-        let waits = send.state == State::Announced && is_shown;
-        waits.then_some((send.region, &send.buffer))
+        let State::Announced(outgoing) = send.state() else { return None };
+        Some((outgoing.region()?, &send.buffer))
     }
 
     /// Takes the end of a part's transfer, or that the data of a message was taken ahead, or written
@@ -396,53 +397,20 @@ impl Engine {
     /// receiver's word ends a part.
     pub fn handle_sent(&mut self, gate: GateId, request: RequestId) {
         let index = request.0.index;
-        match self.requests.get(request) {
-            Some(send) if send.ahead => {
-                let send = &mut self.requests[index];
-                send.bytes = send.buffer.len() as u64;
-                self.end_ahead_if_over(index);
-            }
-            Some(send) if send.state == State::Announced => {
-                self.take_back_region(index);
-                let send = &mut self.requests[index];
-                send.bytes = send.buffer.len() as u64;
-                self.complete(index);
-            }
-            Some(_) if self.gates[gate].numbered.is_none() => self.part_is_over(index),
-            _ => {}
-        }
-    }
-
-    /// Completes a send that is announced and whose data was taken ahead.
-    fn end_ahead_if_over(&mut self, index: u32) {
-        let send = &mut self.requests[index];
-        let is_taken = send.ahead && send.bytes == send.buffer.len() as u64;
-        if is_taken && send.state == State::Announced {
-            (send.region, send.ahead) = (RegionToken::NONE, false);
-            self.complete(index);
+        let Some(send) = self.requests.get_mut(request) else { return };
+        if let Ok((step, region)) = send.taken() {
+            self.revoke(region);
+            self.follow(index, step);
+        } else if self.gates[gate].numbered.is_none() {
+            self.end_part_sent(index);
         }
     }
 
     /// One part less of a message is underway.
-    pub(crate) fn part_is_over(&mut self, index: u32) {
-        self.requests[index].remote -= 1;
-        self.end_stream_if_over(index);
-    }
-
-    fn end_stream_if_over(&mut self, index: u32) {
-        let send = &self.requests[index];
-        if send.bytes == send.expected && send.remote == 0 {
-            self.end_stream(index);
+    pub(crate) fn end_part_sent(&mut self, index: u32) {
+        if let Ok(step) = self.requests[index].part_ended() {
+            self.follow(index, step);
         }
-    }
-
-    /// All that the receiver wanted of a large message has been handed to rails.
-    fn end_stream(&mut self, index: u32) {
-        let request = &mut self.requests[index];
-        // What the receiver did not want is not the sender's fault.
-        request.bytes = request.buffer.len() as u64;
-        request.expected = 0;
-        self.complete(index);
     }
 
     fn write_chunk(&mut self, chunk: Chunk, payload: usize, out: &mut [u8]) -> usize {
@@ -450,7 +418,8 @@ impl Engine {
             Chunk::Control(record) => record.emit(out),
             Chunk::Eager(index) => {
                 let request = &self.requests[index];
-                let synchronous = request.synchronous.then(|| self.requests.id(index).0.to_u64());
+                let is_synchronous = request.queued().mode == Mode::Synchronous;
+                let synchronous = is_synchronous.then(|| self.requests.id(index).to_u64());
                 let record = Record::Message {
                     envelope: envelope(&self.contexts, request),
                     synchronous,
@@ -460,22 +429,23 @@ impl Engine {
             }
             Chunk::Announce(index) => {
                 let request = &self.requests[index];
+                let outgoing = request.queued();
                 let record = Record::Announce {
                     envelope: envelope(&self.contexts, request),
-                    request: match request.ahead {
+                    request: match outgoing.is_ahead() {
                         true => wire::NO_REQUEST,
-                        false => self.requests.id(index).0.to_u64(),
+                        false => self.requests.id(index).to_u64(),
                     },
                     length: request.buffer.len() as u64,
-                    region: Some(request.region).filter(|region| *region != RegionToken::NONE),
+                    region: outgoing.announced_region(),
                 };
                 record.emit(out)
             }
             Chunk::Stream(index, receiver) => {
                 let request = &self.requests[index];
-                let record = Record::Data { receiver, offset: request.bytes, payload: &[] };
-                let offset = request.bytes as usize;
-                write_with_payload(&record, &request.buffer, offset, payload, out)
+                let offset = request.stream().handed;
+                let record = Record::Data { receiver, offset, payload: &[] };
+                write_with_payload(&record, &request.buffer, offset as usize, payload, out)
             }
         }
     }
@@ -485,24 +455,19 @@ impl Engine {
         match chunk {
             Chunk::Control(_) => {}
             Chunk::Eager(index) => {
-                let request = &mut self.requests[index];
-                request.bytes = payload as u64;
-                if request.synchronous {
-                    request.state = State::AwaitingMatch;
-                } else {
-                    self.complete(index);
-                }
+                let step = self.requests[index].sent();
+                self.follow(index, step);
             }
             Chunk::Announce(index) => {
-                self.requests[index].state = State::Announced;
-                self.end_ahead_if_over(index);
+                let step = self.requests[index].announced();
+                self.follow(index, step);
             }
             Chunk::Stream(index, _) => {
                 let request = &mut self.requests[index];
-                request.bytes += payload as u64;
-                if request.bytes == request.expected {
-                    self.end_stream_if_over(index);
-                } else {
+                let is_last = request.stream().waiting() == payload as u64;
+                let step = request.packet_sent(payload as u64);
+                self.follow(index, step);
+                if !is_last {
                     // To the end: the others shall not wait for the whole of it.
                     self.push_chunk(gate, chunk);
                 }
@@ -533,14 +498,14 @@ fn post_numbered(
 }
 
 pub(crate) fn envelope(contexts: &Slab<Context>, request: &Request) -> Envelope {
-    let context = &contexts[request.context.0];
-    let flow = &context.out_flows[request.peer as usize];
+    let (context, outgoing) = (&contexts[request.context.0], request.queued());
+    let flow = &context.out_flows[outgoing.peer as usize];
     let label = if flow.number == NONE {
         FlowLabel::New { context: context.matching.id, source: context.matching.rank }
     } else {
         FlowLabel::Agreed(flow.number)
     };
-    Envelope { flow: label, tag: request.tag, sequence: request.sequence }
+    Envelope { flow: label, tag: request.tag, sequence: outgoing.sequence }
 }
 
 fn write_with_payload(

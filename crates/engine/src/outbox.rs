@@ -7,7 +7,8 @@ use crate::engine::Context;
 use crate::gate::{Chunk, Gate};
 use crate::outbound::envelope;
 use crate::preferences::chosen_rails;
-use crate::request::{Request, Requests};
+use crate::request::{Mode, Request};
+use crate::requests::Requests;
 use crate::slab::Slab;
 use crate::strategy::{Offer, Window};
 
@@ -44,7 +45,7 @@ impl Window for Outbox<'_> {
                 let request = &self.requests[index];
                 let record = Record::Message {
                     envelope: envelope(self.contexts, request),
-                    synchronous: request.synchronous.then_some(0),
+                    synchronous: (request.queued().mode == Mode::Synchronous).then_some(0),
                     payload: &[],
                 };
                 self.message(request, Offer::new(record.header_len(), request.buffer.len()))
@@ -61,10 +62,10 @@ impl Window for Outbox<'_> {
             }
             Chunk::Stream(index, receiver) => {
                 let request = &self.requests[index];
-                let payload = (request.expected - request.bytes) as usize;
+                let payload = request.stream().waiting() as usize;
                 let record = Record::Data { receiver, offset: 0, payload: &[] };
                 let offer = self.message(request, Offer::new(record.header_len(), payload));
-                Offer { divisible: true, flow: None, ..offer }
+                Offer { divisible: true, ..offer }
             }
         };
         Offer { overtaken: waiting.overtaken, ..offer }
@@ -74,8 +75,10 @@ impl Window for Outbox<'_> {
 impl Outbox<'_> {
     /// What is known of a message by its context and receiver.
     fn message(&self, request: &Request, offer: Offer) -> Offer {
-        let flow = u64::from(request.context.0) << 32 | u64::from(request.peer);
-        let offer = Offer { flow: Some(flow), ..offer };
+        let flow = |peer: u32| u64::from(request.context.0) << 32 | u64::from(peer);
+        // What is granted, or over, keeps no order with other messages.
+        let flow = request.outgoing().map(|outgoing| flow(outgoing.peer));
+        let offer = Offer { flow, ..offer };
         let Some(fastest) = self.fastest else { return offer };
         let preferences = &self.contexts[request.context.0].preferences;
         let rails = chosen_rails(preferences.rails, self.gate, fastest);

@@ -6,11 +6,15 @@
 //!           Queued ──announced──▶ Announced ──fetched───────▶ Complete
 //!                                 Announced ──granted──▶ Streaming ──▶ Complete
 //!                                 Announced ──data ahead────▶ Complete
+//!           AwaitingMatch, Announced ──withdrawn────────────▶ Complete
 //! receive:  Posted ──whole message──────────────────────────▶ Complete
 //!           Posted ──announced──▶ Filling ──fetched, all parts here──▶ Complete
 //!           Posted ──cancelled──────────────────────────────▶ Complete
 //! both:     Complete ──taken, or nobody will ask────────────▶ Free
 //! ```
+//!
+//! Every arrow is a method of [`Request`] here; nothing else writes a state. `request/tests.rs` has the
+//! whole matrix of states and events.
 
 use base::{GateId, RegionToken};
 use memory::Buffer;
@@ -18,6 +22,9 @@ use memory::Buffer;
 use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
 use crate::slab::{Key, NONE};
+
+#[cfg(test)]
+mod tests;
 
 /// Names a request of one engine until it is taken or freed.
 ///
@@ -87,32 +94,141 @@ pub enum Settled {
 /// Where a request stands; the head of this file draws the transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    Queued,
-    AwaitingMatch,
-    Announced,
-    Streaming,
-    Posted,
-    Filling,
-    Complete,
     /// There is no request in this place.
     Free,
+    /// Send: its message, or its announcement, waits in the outbox.
+    Queued(Outgoing),
+    /// Synchronous send: the message has gone, and the receiver has not said that it matched it.
+    AwaitingMatch(Outgoing),
+    /// Send: the announcement has gone.
+    Announced(Outgoing),
+    /// Send: the receiver has granted it, and it goes in parts.
+    Streaming(Stream),
+    /// Receive: no message has come for it.
+    Posted {
+        /// When it was posted, to choose between an exact and a wildcard receive.
+        order: u64,
+    },
+    /// Receive: an announced message was matched, and its data is coming.
+    Filling(Filling),
+    /// Nothing more happens to it.
+    Complete(Ending),
 }
+
+/// A send whose data has not gone, or has not been matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outgoing {
+    /// The receiver's rank in the context, by which the flow is found.
+    pub peer: u32,
+    /// The message's number in its flow.
+    pub sequence: u32,
+    pub mode: Mode,
+    withdrawal: Withdrawal,
+    exposure: Exposure,
+}
+
+/// When an eager send is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// When the message has gone.
+    Standard,
+    /// When the receiver has matched it.
+    Synchronous,
+}
+
+/// Whether the program wants a message back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Withdrawal {
+    NotAsked,
+    /// The receiver was asked to let it go.
+    Asked,
+}
+
+/// Who reads the data of an announced message out of the sender's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exposure {
+    /// Nobody: the receiver grants it.
+    None,
+    /// The receiver may, as long as the region is not given back.
+    Region(RegionToken),
+    /// The rail does, before the receiver asks, and nobody answers.
+    Ahead(RegionToken),
+    /// The rail has done so.
+    TakenAhead(RegionToken),
+}
+
+/// A granted message on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stream {
+    /// How many bytes the receiver granted.
+    pub granted: u64,
+    /// How many of them were handed to rails.
+    pub handed: u64,
+    /// How many parts are underway on bulk tracks.
+    parts: u32,
+}
+
+/// An announced message that is being received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Filling {
+    /// The sender's request.
+    pub remote: u64,
+    /// The message's length.
+    message: u64,
+    /// Bytes delivered so far.
+    arrived: u64,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// So many bytes were sent or received.
+    Done { bytes: u64 },
+    /// The buffer is full, and the message was longer.
+    Truncated { message: u64 },
+    /// Nothing was transferred.
+    Cancelled,
+}
+
+/// Where an event leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Step {
+    Underway,
+    /// The request has become complete: its context must learn of it.
+    Complete,
+}
+
+/// What asking to cancel a request leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Cancellation {
+    /// A posted receive has ended.
+    Done,
+    /// The receiver must be asked for the message.
+    AskReceiver,
+    /// It was asked before, or the request completes anyway.
+    Nothing,
+}
+
+/// The state does not allow what happened; nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused;
+
+/// A region that nobody shall read any more, if there was one.
+pub(crate) type Revoked = Option<RegionToken>;
+
+pub(crate) const ANY_SOURCE: u32 = u32::MAX;
+pub(crate) const ANY_TAG: i32 = i32::MIN;
 
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Request {
-    pub state: State,
-    /// Nobody will ask for the outcome: the request goes away when complete.
-    pub detached: bool,
-    pub cancelled: bool,
-    /// Sends: the receiver was asked to let the message go.
-    pub cancel_asked: bool,
-    /// Sends: the receiver must have matched before the send is complete.
-    pub synchronous: bool,
-    /// Sends: the rail takes the data before the receiver asks, and nobody answers.
-    pub ahead: bool,
+    state: State,
+    /// Whether the program may ask for it.
+    pub(crate) owner: Owner,
     /// How often the place was given back.
-    generation: u32,
+    pub(crate) generation: u32,
     /// Receives: the sender's rank wanted, or got; [`ANY_SOURCE`] before. Sends: the own rank.
     pub source: u32,
     /// The tag wanted, or got; [`ANY_TAG`] before.
@@ -120,52 +236,64 @@ pub(crate) struct Request {
     pub context: ContextSlot,
     /// The peer. Receives: known once matched.
     pub gate: GateId,
-    /// Sends: the message's number in its flow.
-    pub sequence: u32,
-    /// Sends: the receiver's rank in the context, by which the flow is found.
-    pub peer: u32,
     pub buffer: Buffer,
-    /// Bytes delivered so far (receives) or handed to rails so far (streaming sends).
-    pub bytes: u64,
-    /// Receives: the length of the matched message. Sends: how many bytes the receiver granted.
-    pub expected: u64,
-    /// Receives: the sender's request. Streaming sends: how many parts are underway on bulk tracks.
-    pub remote: u64,
-    /// Receives: when it was posted, to choose between an exact and a wildcard receive.
-    pub order: u64,
-    /// Neighbours among the posted receives of the same bin, or among the wildcards.
+    /// Neighbours among the posted receives of the same bin, or among the wildcards; the next one of
+    /// free places.
     pub links: Links,
-    /// Announced sends: the region from which the receiver may fetch the data.
-    pub region: RegionToken,
 }
 
-pub(crate) const ANY_SOURCE: u32 = u32::MAX;
-pub(crate) const ANY_TAG: i32 = i32::MIN;
+/// Who asks for the outcome of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Program,
+    /// Nobody: the request goes away when complete.
+    Nobody,
+}
 
 impl Request {
-    fn free() -> Self {
+    pub(crate) fn free() -> Self {
         Self {
             state: State::Free,
-            detached: false,
-            cancelled: false,
-            cancel_asked: false,
-            synchronous: false,
-            ahead: false,
+            owner: Owner::Program,
             generation: 1,
             source: ANY_SOURCE,
             tag: ANY_TAG,
             context: ContextSlot(NONE),
             gate: GateId(u32::MAX),
-            sequence: 0,
-            peer: 0,
             buffer: Buffer::empty(),
-            bytes: 0,
-            expected: 0,
-            remote: 0,
-            order: 0,
             links: Links::NONE,
-            region: RegionToken::NONE,
         }
+    }
+
+    #[inline(always)]
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(self.state, State::Free)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_complete(&self) -> bool {
+        matches!(self.state, State::Complete(_))
+    }
+
+    /// Whether nobody will ask for it.
+    #[inline(always)]
+    pub(crate) fn is_detached(&self) -> bool {
+        self.owner == Owner::Nobody
+    }
+
+    #[inline]
+    pub(crate) fn is_posted(&self) -> bool {
+        matches!(self.state, State::Posted { .. })
+    }
+
+    /// Whether the peer still has to do something for it.
+    pub(crate) fn needs_peer(&self) -> bool {
+        !matches!(self.state, State::Free | State::Posted { .. } | State::Complete(_))
     }
 
     #[inline]
@@ -173,269 +301,389 @@ impl Request {
         self.source == ANY_SOURCE || self.tag == ANY_TAG
     }
 
-    /// Receives: notes the message that was matched.
+    /// When it was posted.
+    pub(crate) fn order(&self) -> u64 {
+        match self.state {
+            State::Posted { order } => order,
+            _ => unreachable!("lists of posted receives hold posted receives"),
+        }
+    }
+
+    /// A send whose message has not gone, or has not been matched.
+    pub(crate) fn outgoing(&self) -> Option<&Outgoing> {
+        match &self.state {
+            State::Queued(outgoing)
+            | State::AwaitingMatch(outgoing)
+            | State::Announced(outgoing) => Some(outgoing),
+            _ => None,
+        }
+    }
+
+    /// A send that waits in an outbox.
+    pub(crate) fn queued(&self) -> &Outgoing {
+        match &self.state {
+            State::Queued(outgoing) => outgoing,
+            _ => unreachable!("what waits in an outbox is queued"),
+        }
+    }
+
+    /// A granted send.
+    pub(crate) fn stream(&self) -> &Stream {
+        match &self.state {
+            State::Streaming(stream) => stream,
+            _ => unreachable!("what waits in an outbox to be streamed is granted"),
+        }
+    }
+
+    /// A receive whose data is coming, and how many bytes of it are to be delivered.
+    pub(crate) fn filling(&self) -> Option<(&Filling, u64)> {
+        match &self.state {
+            State::Filling(filling) => Some((filling, filling.wanted(&self.buffer))),
+            _ => None,
+        }
+    }
+
+    /// How it ended, if it has.
     #[inline(always)]
-    pub(crate) fn met(&mut self, gate: GateId, source: u32, tag: i32) {
-        self.gate = gate;
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        let State::Complete(ending) = self.state else { return None };
+        let (source, tag, buffer) = (self.source, self.tag, self.buffer.len() as u64);
+        let (bytes, cancelled, problem) = match ending {
+            Ending::Done { bytes } => (bytes, false, None),
+            Ending::Truncated { message } => {
+                (buffer, false, Some(Problem::Truncated { message, buffer }))
+            }
+            Ending::Cancelled => (0, true, None),
+        };
+        Some(Outcome { source, tag, bytes, cancelled, problem })
+    }
+
+    /// Whether it has ended, and everything was transferred.
+    #[inline(always)]
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.state, State::Complete(Ending::Done { .. }))
+    }
+}
+
+/// From a free place, and back.
+impl Request {
+    /// What sends and receives have in common.
+    #[inline(always)]
+    pub(crate) fn occupy(
+        &mut self,
+        context: ContextSlot,
+        (source, tag): (u32, i32),
+        buffer: Buffer,
+    ) {
         self.source = source;
         self.tag = tag;
+        self.context = context;
+        // The plain buffer of a free place has nothing to give back.
+        std::mem::forget(std::mem::replace(&mut self.buffer, buffer));
     }
 
-    /// Receives: takes all data of the matched message at once.
+    /// A receive is posted.
     #[inline(always)]
-    pub(crate) fn take_whole(&mut self, data: &[u8]) {
-        self.expected = data.len() as u64;
-        let fitting = data.len().min(self.buffer.len());
-        self.buffer.write(0, &data[..fitting]);
-        self.bytes = fitting as u64;
+    pub(crate) fn post(&mut self, order: u64) {
+        debug_assert!(self.is_free(), "the place is free");
+        self.state = State::Posted { order };
     }
 
-    /// Receives: how many bytes of the matched message are to be delivered.
+    /// A send is submitted.
+    pub(crate) fn queue(&mut self, peer: u32, sequence: u32, mode: Mode) {
+        debug_assert!(self.is_free(), "the place is free");
+        let (withdrawal, exposure) = (Withdrawal::NotAsked, Exposure::None);
+        self.state = State::Queued(Outgoing { peer, sequence, mode, withdrawal, exposure });
+    }
+
+    /// Its outcome was taken, or nobody asks for it.
+    #[inline(always)]
+    pub(crate) fn forget(&mut self) {
+        debug_assert!(self.is_complete(), "what is underway is not forgotten");
+        self.state = State::Free;
+        self.owner = Owner::Program;
+        self.generation = self.generation.wrapping_add(1).max(1);
+        if !self.buffer.is_plain() {
+            // Memory of our own that it lay in is no longer needed.
+            self.buffer = Buffer::empty();
+        }
+    }
+}
+
+/// What happens to sends.
+impl Request {
+    /// The receiver may read the data out of a region.
+    pub(crate) fn expose(&mut self, region: RegionToken) {
+        self.set_exposure(Exposure::Region(region));
+    }
+
+    /// The rail takes the data out of a region before the receiver asks.
+    pub(crate) fn expose_ahead(&mut self, region: RegionToken) {
+        debug_assert_eq!(self.queued().mode, Mode::Standard, "nobody would tell of the match");
+        self.set_exposure(match self.buffer.len() {
+            0 => Exposure::TakenAhead(region),
+            _ => Exposure::Ahead(region),
+        });
+    }
+
+    fn set_exposure(&mut self, exposure: Exposure) {
+        match &mut self.state {
+            State::Queued(outgoing) => {
+                debug_assert_eq!(outgoing.exposure, Exposure::None, "it is declared once");
+                outgoing.exposure = exposure;
+            }
+            _ => unreachable!("a region is declared before the announcement goes"),
+        }
+    }
+
+    /// The whole message has gone.
+    pub(crate) fn sent(&mut self) -> Step {
+        match self.state {
+            State::Queued(outgoing) if outgoing.mode == Mode::Synchronous => {
+                self.state = State::AwaitingMatch(outgoing);
+                Step::Underway
+            }
+            State::Queued(outgoing) => {
+                debug_assert_eq!(outgoing.exposure, Exposure::None, "what is exposed is announced");
+                self.end_sent()
+            }
+            _ => unreachable!("what waits in an outbox is queued"),
+        }
+    }
+
+    /// The announcement has gone.
+    pub(crate) fn announced(&mut self) -> Step {
+        match self.state {
+            State::Queued(Outgoing { exposure: Exposure::TakenAhead(_), .. }) => self.end_sent(),
+            State::Queued(outgoing) => {
+                self.state = State::Announced(outgoing);
+                Step::Underway
+            }
+            _ => unreachable!("what waits in an outbox is queued"),
+        }
+    }
+
+    /// The rail has taken the data ahead of the receiver, or written it where that wants it.
+    pub(crate) fn taken(&mut self) -> Result<(Step, Revoked), Refused> {
+        match &mut self.state {
+            State::Queued(Outgoing { exposure, .. }) => {
+                let Exposure::Ahead(region) = *exposure else { return Err(Refused) };
+                *exposure = Exposure::TakenAhead(region);
+                Ok((Step::Underway, None))
+            }
+            State::Announced(outgoing) if outgoing.exposure != Exposure::None => {
+                let revoked = outgoing.region();
+                Ok((self.end_sent(), revoked))
+            }
+            _ => Err(Refused),
+        }
+    }
+
+    /// The receiver says that it has matched the message, and has all that it wants of it.
+    pub(crate) fn finished(&mut self) -> Result<Revoked, Refused> {
+        let revoked = self.answered()?.region();
+        let _ = self.end_sent();
+        Ok(revoked)
+    }
+
+    /// The receiver says that it has let the message go.
+    pub(crate) fn withdrawn(&mut self) -> Result<Revoked, Refused> {
+        let outgoing = self.answered()?;
+        if outgoing.withdrawal != Withdrawal::Asked {
+            return Err(Refused);
+        }
+        let revoked = outgoing.region();
+        let _ = self.end(Ending::Cancelled);
+        Ok(revoked)
+    }
+
+    /// The receiver asks for the first `length` bytes.
+    pub(crate) fn granted(&mut self, length: u64) -> Result<Revoked, Refused> {
+        let is_possible = length > 0 && length <= self.buffer.len() as u64;
+        let State::Announced(outgoing) = self.state else { return Err(Refused) };
+        if !is_possible || outgoing.is_ahead() {
+            return Err(Refused);
+        }
+        self.state = State::Streaming(Stream { granted: length, handed: 0, parts: 0 });
+        Ok(outgoing.region())
+    }
+
+    /// The next `length` bytes of a granted message have gone in a packet.
+    pub(crate) fn packet_sent(&mut self, length: u64) -> Step {
+        self.hand(length);
+        self.end_stream_if_over()
+    }
+
+    /// The next `length` bytes of a granted message go on a bulk track.
+    pub(crate) fn part_begun(&mut self, length: u64) {
+        self.hand(length).parts += 1;
+    }
+
+    /// One part less is underway on bulk tracks.
+    pub(crate) fn part_ended(&mut self) -> Result<Step, Refused> {
+        match &mut self.state {
+            State::Streaming(stream) if stream.parts > 0 => {
+                stream.parts -= 1;
+                Ok(self.end_stream_if_over())
+            }
+            _ => Err(Refused),
+        }
+    }
+
+    /// So many bytes of a granted message are handed to a rail.
+    fn hand(&mut self, length: u64) -> &mut Stream {
+        match &mut self.state {
+            State::Streaming(stream) => {
+                debug_assert!(length <= stream.waiting(), "no more than was granted");
+                stream.handed += length;
+                stream
+            }
+            _ => unreachable!("what waits in an outbox to be streamed is granted"),
+        }
+    }
+
+    fn end_stream_if_over(&mut self) -> Step {
+        let Stream { granted, handed, parts } = *self.stream();
+        // What the receiver did not want is not the sender's fault: all of it counts as sent.
+        if handed == granted && parts == 0 { self.end_sent() } else { Step::Underway }
+    }
+
+    /// A send that waits for the receiver's answer, and whose request the receiver was told.
+    fn answered(&self) -> Result<&Outgoing, Refused> {
+        match &self.state {
+            State::AwaitingMatch(outgoing) => Ok(outgoing),
+            State::Announced(outgoing) if !outgoing.is_ahead() => Ok(outgoing),
+            _ => Err(Refused),
+        }
+    }
+
     #[inline]
-    pub(crate) fn wanted(&self) -> u64 {
-        self.expected.min(self.buffer.len() as u64)
+    fn end_sent(&mut self) -> Step {
+        self.end(Ending::Done { bytes: self.buffer.len() as u64 })
+    }
+}
+
+/// What happens to receives.
+impl Request {
+    /// A message of which all data is here was matched.
+    #[inline(always)]
+    pub(crate) fn take_whole(&mut self, gate: GateId, source: u32, tag: i32, data: &[u8]) {
+        debug_assert!(self.is_posted(), "matching knows posted receives only");
+        (self.gate, self.source, self.tag) = (gate, source, tag);
+        let capacity = self.buffer.len();
+        if data.len() > capacity {
+            return self.take_truncated(data);
+        }
+        self.buffer.write(0, data);
+        self.state = State::Complete(Ending::Done { bytes: data.len() as u64 });
     }
 
-    #[inline(always)]
-    fn outcome(&self) -> Outcome {
-        let buffer = self.buffer.len() as u64;
-        let truncated = self.state == State::Complete && self.expected > buffer;
-        let problem = truncated.then_some(Problem::Truncated { message: self.expected, buffer });
-        let Self { source, tag, bytes, cancelled, .. } = *self;
-        Outcome { source, tag, bytes, cancelled, problem }
+    #[cold]
+    fn take_truncated(&mut self, data: &[u8]) {
+        self.buffer.write(0, &data[..self.buffer.len()]);
+        self.state = State::Complete(Ending::Truncated { message: data.len() as u64 });
+    }
+
+    /// An announced message was matched, of `message` bytes, which the sender knows as `remote`.
+    pub(crate) fn take_announced(
+        &mut self,
+        (gate, source, tag): (GateId, u32, i32),
+        remote: u64,
+        message: u64,
+    ) {
+        debug_assert!(self.is_posted(), "matching knows posted receives only");
+        (self.gate, self.source, self.tag) = (gate, source, tag);
+        self.state = State::Filling(Filling { remote, message, arrived: 0 });
+    }
+
+    /// So many bytes more of an announced message are where they belong.
+    pub(crate) fn arrived(&mut self, length: u64) -> Result<Step, Refused> {
+        let State::Filling(filling) = &mut self.state else { return Err(Refused) };
+        filling.arrived += length;
+        let is_over = filling.arrived == filling.wanted(&self.buffer);
+        if is_over { self.filled() } else { Ok(Step::Underway) }
+    }
+
+    /// All bytes of an announced message are where they belong.
+    pub(crate) fn filled(&mut self) -> Result<Step, Refused> {
+        let State::Filling(Filling { message, .. }) = self.state else { return Err(Refused) };
+        let is_whole = message <= self.buffer.len() as u64;
+        Ok(self.end(match is_whole {
+            true => Ending::Done { bytes: message },
+            false => Ending::Truncated { message },
+        }))
+    }
+}
+
+/// What happens to both.
+impl Request {
+    /// The program wants it to end without a transfer.
+    pub(crate) fn cancel(&mut self) -> Cancellation {
+        match &mut self.state {
+            State::Posted { .. } => {
+                let _ = self.end(Ending::Cancelled);
+                Cancellation::Done
+            }
+            State::Queued(outgoing)
+            | State::AwaitingMatch(outgoing)
+            | State::Announced(outgoing)
+                if outgoing.withdrawal == Withdrawal::NotAsked =>
+            {
+                outgoing.withdrawal = Withdrawal::Asked;
+                Cancellation::AskReceiver
+            }
+            _ => Cancellation::Nothing,
+        }
+    }
+
+    #[inline]
+    fn end(&mut self, ending: Ending) -> Step {
+        self.state = State::Complete(ending);
+        Step::Complete
+    }
+}
+
+impl Outgoing {
+    /// The region that an announcement tells of.
+    pub(crate) fn announced_region(&self) -> Option<RegionToken> {
+        match self.exposure {
+            Exposure::None => None,
+            Exposure::Region(region) | Exposure::Ahead(region) | Exposure::TakenAhead(region) => {
+                Some(region)
+            }
+        }
+    }
+
+    /// The region that the receiver may read, and that is to be revoked afterwards.
+    pub(crate) fn region(&self) -> Option<RegionToken> {
+        match self.exposure {
+            Exposure::Region(region) => Some(region),
+            _ => None,
+        }
+    }
+
+    /// Whether the rail takes the data before the receiver asks: nobody answers then.
+    pub(crate) fn is_ahead(&self) -> bool {
+        matches!(self.exposure, Exposure::Ahead(_) | Exposure::TakenAhead(_))
+    }
+}
+
+impl Filling {
+    /// How many bytes of the message are to be delivered.
+    fn wanted(&self, buffer: &Buffer) -> u64 {
+        self.message.min(buffer.len() as u64)
+    }
+}
+
+impl Stream {
+    /// How many bytes wait to be handed to rails.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.granted - self.handed
     }
 }
 
 impl Chain<0> for Request {
     fn links(&mut self) -> &mut Links {
         &mut self.links
-    }
-}
-
-/// All requests of an engine, in numbered places with generations: a place's generation changes when
-/// its request is forgotten, so that an old name is never taken for a new one. Places are taken again
-/// in the order of last use, and a request is written where it stays: the fast path moves none.
-#[derive(Debug)]
-pub(crate) struct Requests {
-    places: Vec<Request>,
-    /// The first free place; each knows the next.
-    free: u32,
-}
-
-impl Requests {
-    pub(crate) fn new() -> Self {
-        Self { places: Vec::new(), free: NONE }
-    }
-
-    /// Adds a receive; its place.
-    #[inline(always)]
-    pub(crate) fn receive(
-        &mut self,
-        context: ContextSlot,
-        source: u32,
-        tag: i32,
-        buffer: Buffer,
-    ) -> u32 {
-        let index = self.free;
-        let Some(request) = self.places.get_mut(index as usize) else {
-            self.grow();
-            return self.receive(context, source, tag, buffer);
-        };
-        self.free = request.links.next;
-        request.state = State::Posted;
-        request.source = source;
-        request.tag = tag;
-        request.context = context;
-        // The plain buffer of a free place has nothing to give back.
-        std::mem::forget(std::mem::replace(&mut request.buffer, buffer));
-        request.bytes = 0;
-        request.expected = 0;
-        request.links = Links::NONE;
-        index
-    }
-
-    /// Adds a send to a gate; its place.
-    pub(crate) fn send(
-        &mut self,
-        context: ContextSlot,
-        (source, tag): (u32, i32),
-        gate: GateId,
-        buffer: Buffer,
-    ) -> u32 {
-        let index = self.receive(context, source, tag, buffer);
-        let request = &mut self.places[index as usize];
-        request.state = State::Queued;
-        request.gate = gate;
-        index
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let index = u32::try_from(self.places.len()).expect("fewer than 2^32 requests");
-        assert!(index != NONE, "all numbers of requests are taken");
-        self.places.push(Request::free());
-        self.free = index;
-    }
-
-    /// Forgets a request.
-    #[inline(always)]
-    fn discard(&mut self, index: u32) {
-        let request = &mut self.places[index as usize];
-        debug_assert!(request.state != State::Free, "the place is taken");
-        request.state = State::Free;
-        request.detached = false;
-        request.cancelled = false;
-        request.cancel_asked = false;
-        request.synchronous = false;
-        if !request.buffer.is_plain() {
-            // Memory of our own that it lay in is no longer needed.
-            request.buffer = Buffer::empty();
-        }
-        request.remote = 0;
-        request.generation = request.generation.wrapping_add(1).max(1);
-        request.links.next = self.free;
-        self.free = index;
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, id: RequestId) -> Option<&Request> {
-        let request = self.places.get(id.0.index as usize)?;
-        let same = request.generation == id.0.generation && request.state != State::Free;
-        same.then_some(request)
-    }
-
-    /// The request that a word on the wire names.
-    pub(crate) fn by_word(&self, word: u64) -> Option<&Request> {
-        self.get(RequestId::from_u64(word))
-    }
-
-    pub(crate) fn is_posted(&self, id: RequestId) -> bool {
-        self.get(id).is_some_and(|request| request.state == State::Posted)
-    }
-
-    #[inline]
-    pub(crate) fn is_complete(&self, id: RequestId) -> bool {
-        self.get(id).is_none_or(|request| request.state == State::Complete)
-    }
-
-    #[inline]
-    pub(crate) fn id(&self, index: u32) -> RequestId {
-        RequestId(Key { index, generation: self.places[index as usize].generation })
-    }
-
-    /// The index of the request that a peer names, if it exists and is in one of `states`.
-    pub(crate) fn named(&self, word: u64, states: &[State]) -> Option<u32> {
-        let request = self.by_word(word)?;
-        states.contains(&request.state).then_some(Key::from_u64(word).index)
-    }
-
-    /// Marks a request complete; a detached one goes away.
-    #[inline]
-    pub(crate) fn complete(&mut self, index: u32) {
-        let request = &mut self.places[index as usize];
-        debug_assert!(request.state != State::Complete, "completed twice");
-        request.state = State::Complete;
-        debug_assert!(request.region == RegionToken::NONE, "a region outlives its message");
-        if request.detached {
-            self.discard(index);
-        }
-    }
-
-    /// The outcome of a complete request, which goes away; `None` if it is not complete.
-    #[inline(always)]
-    pub(crate) fn take(&mut self, id: RequestId) -> Option<Outcome> {
-        match self.settle(id) {
-            Settled::Over(outcome) => Some(outcome),
-            Settled::Unknown | Settled::Underway => None,
-        }
-    }
-
-    /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
-    #[inline(always)]
-    pub(crate) fn settle(&mut self, id: RequestId) -> Settled {
-        match self.get(id) {
-            None => Settled::Unknown,
-            Some(request) if request.state == State::Complete => {
-                let outcome = request.outcome();
-                self.discard(id.0.index);
-                Settled::Over(outcome)
-            }
-            Some(request) if request.detached => Settled::Unknown,
-            Some(_) => Settled::Underway,
-        }
-    }
-
-    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it was.
-    #[inline(always)]
-    pub(crate) fn forget_if_fine(&mut self, id: RequestId) -> bool {
-        let Some(request) = self.places.get(id.0.index as usize) else { return false };
-        let fine = request.generation == id.0.generation
-            && request.state == State::Complete
-            && !request.cancelled
-            && request.expected <= request.buffer.len() as u64;
-        if fine {
-            self.discard(id.0.index);
-        }
-        fine
-    }
-
-    /// Whether somebody may still ask for a request.
-    #[inline]
-    pub(crate) fn is_known(&self, id: RequestId) -> bool {
-        self.get(id).is_some_and(|request| !request.detached)
-    }
-
-    /// The request in a place.
-    pub(crate) fn at(&self, index: u32) -> Option<RequestId> {
-        let request = self.places.get(index as usize)?;
-        (request.state != State::Free).then(|| self.id(index))
-    }
-
-    pub(crate) fn outcome(&self, id: RequestId) -> Option<Outcome> {
-        let request = self.get(id)?;
-        (request.state == State::Complete).then(|| request.outcome())
-    }
-
-    pub(crate) fn detach(&mut self, id: RequestId) {
-        match self.get(id) {
-            None => {}
-            Some(request) if request.state == State::Complete => self.discard(id.0.index),
-            Some(_) => self.places[id.0.index as usize].detached = true,
-        }
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Request> {
-        self.places.iter().filter(|request| request.state != State::Free)
-    }
-
-    /// How many there are; takes time in proportion to the most that there were.
-    pub(crate) fn len(&self) -> usize {
-        self.iter().count()
-    }
-}
-
-impl std::ops::Index<u32> for Requests {
-    type Output = Request;
-
-    #[inline]
-    fn index(&self, index: u32) -> &Request {
-        &self.places[index as usize]
-    }
-}
-
-impl std::ops::IndexMut<u32> for Requests {
-    #[inline]
-    fn index_mut(&mut self, index: u32) -> &mut Request {
-        &mut self.places[index as usize]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_takes_two_cache_lines() {
-        assert_eq!(size_of::<Request>(), 128);
     }
 }

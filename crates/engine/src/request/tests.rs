@@ -1,0 +1,249 @@
+//! The whole matrix of states and events, compared with the reviewed one in `matrix.txt`.
+
+use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use memory::Scratch;
+
+use super::*;
+
+const BYTES: u64 = 10;
+const REGION: RegionToken = RegionToken { place: 1, secret: 2 };
+
+fn occupied() -> Request {
+    let mut request = Request::free();
+    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(BYTES as usize)), 0, BYTES as usize);
+    request.occupy(ContextSlot(0), (0, 0), buffer);
+    request
+}
+
+fn sending(mode: Mode, then: impl FnOnce(&mut Request)) -> Request {
+    let mut request = occupied();
+    request.queue(1, 0, mode);
+    then(&mut request);
+    request
+}
+
+fn receiving(then: impl FnOnce(&mut Request)) -> Request {
+    let mut request = occupied();
+    request.post(1);
+    then(&mut request);
+    request
+}
+
+/// What comes before a state, in which it does not matter where events lead.
+fn go(step: Step) {
+    let (Step::Underway | Step::Complete) = step;
+}
+
+/// Every state, with what makes a difference in it.
+fn states() -> Vec<(&'static str, Request)> {
+    use Mode::{Standard, Synchronous};
+    let announced = |request: &mut Request| go(request.announced());
+    let streaming = |request: &mut Request| {
+        announced(request);
+        request.granted(BYTES).unwrap();
+    };
+    let filling = |request: &mut Request, message| {
+        request.take_announced((GateId(1), 1, 1), 7, message);
+    };
+    let asked = |request: &mut Request| {
+        assert_eq!(request.cancel(), Cancellation::AskReceiver);
+    };
+    vec![
+        ("Free", Request::free()),
+        ("Queued", sending(Standard, |_| {})),
+        ("Queued, synchronous", sending(Synchronous, |_| {})),
+        ("Queued, region", sending(Standard, |send| send.expose(REGION))),
+        ("Queued, ahead", sending(Standard, |send| send.expose_ahead(REGION))),
+        (
+            "Queued, taken ahead",
+            sending(Standard, |send| {
+                send.expose_ahead(REGION);
+                go(send.taken().unwrap().0);
+            }),
+        ),
+        ("Queued, wanted back", sending(Standard, asked)),
+        ("AwaitingMatch", sending(Synchronous, |send| go(send.sent()))),
+        (
+            "AwaitingMatch, wanted back",
+            sending(Synchronous, |send| {
+                go(send.sent());
+                asked(send);
+            }),
+        ),
+        ("Announced", sending(Standard, announced)),
+        (
+            "Announced, region",
+            sending(Standard, |send| {
+                send.expose(REGION);
+                announced(send);
+            }),
+        ),
+        (
+            "Announced, region, wanted back",
+            sending(Standard, |send| {
+                send.expose(REGION);
+                announced(send);
+                asked(send);
+            }),
+        ),
+        (
+            "Announced, ahead",
+            sending(Standard, |send| {
+                send.expose_ahead(REGION);
+                announced(send);
+            }),
+        ),
+        (
+            "Announced, ahead, wanted back",
+            sending(Standard, |send| {
+                send.expose_ahead(REGION);
+                announced(send);
+                asked(send);
+            }),
+        ),
+        ("Streaming", sending(Standard, streaming)),
+        (
+            "Streaming, a part underway",
+            sending(Standard, |send| {
+                streaming(send);
+                send.part_begun(BYTES / 2);
+            }),
+        ),
+        (
+            "Streaming, the last part underway",
+            sending(Standard, |send| {
+                streaming(send);
+                send.part_begun(BYTES);
+            }),
+        ),
+        ("Posted", receiving(|_| {})),
+        ("Filling", receiving(|receive| filling(receive, BYTES))),
+        ("Filling, half there", {
+            receiving(|receive| {
+                filling(receive, BYTES);
+                go(receive.arrived(BYTES / 2).unwrap());
+            })
+        }),
+        ("Filling, too long", receiving(|receive| filling(receive, 2 * BYTES))),
+        ("Complete", sending(Standard, |send| go(send.sent()))),
+        ("Complete, truncated", {
+            receiving(|receive| receive.take_whole(GateId(1), 1, 1, &[0; 2 * BYTES as usize]))
+        }),
+        ("Complete, cancelled", {
+            receiving(|receive| assert_eq!(receive.cancel(), Cancellation::Done))
+        }),
+    ]
+}
+
+/// Whether an event was allowed, and what it gave back besides.
+type Answer = Result<String, Refused>;
+type Event = fn(&mut Request) -> Answer;
+
+fn regained(region: Revoked) -> String {
+    region.map(|_| " revoke".into()).unwrap_or_default()
+}
+
+/// Every event: first what peers, drivers and programs cause, then what only the engine does, which it
+/// must not do in any other state.
+const EVENTS: [(&str, Event); 17] = [
+    ("cancel", |request| match request.cancel() {
+        Cancellation::Done => Ok(" withdraw".into()),
+        Cancellation::AskReceiver => Ok(" ask".into()),
+        Cancellation::Nothing => Err(Refused),
+    }),
+    ("finished", |send| send.finished().map(regained)),
+    ("withdrawn", |send| send.withdrawn().map(regained)),
+    ("granted", |send| send.granted(BYTES).map(regained)),
+    ("granted too much", |send| send.granted(BYTES + 1).map(regained)),
+    ("taken", |send| send.taken().map(|(_, region)| regained(region))),
+    ("part ended", |send| send.part_ended().map(|_| String::new())),
+    ("half arrived", |receive| receive.arrived(BYTES / 2).map(|_| String::new())),
+    ("filled", |receive| receive.filled().map(|_| String::new())),
+    ("expose", |send| {
+        send.expose(REGION);
+        Ok(String::new())
+    }),
+    ("sent", |send| {
+        go(send.sent());
+        Ok(String::new())
+    }),
+    ("announced", |send| {
+        go(send.announced());
+        Ok(String::new())
+    }),
+    ("half in packet", |send| {
+        go(send.packet_sent(BYTES / 2));
+        Ok(String::new())
+    }),
+    ("half as part", |send| {
+        send.part_begun(BYTES / 2);
+        Ok(String::new())
+    }),
+    ("take whole", |receive| {
+        receive.take_whole(GateId(1), 1, 1, &[0; BYTES as usize]);
+        Ok(String::new())
+    }),
+    ("take announced", |receive| {
+        receive.take_announced((GateId(1), 1, 1), 7, BYTES);
+        Ok(String::new())
+    }),
+    ("forget", |request| {
+        request.forget();
+        Ok(String::new())
+    }),
+];
+
+fn name(state: &State) -> String {
+    let debug = format!("{state:?}");
+    let end = debug.find([' ', '(']).unwrap_or(debug.len());
+    match state {
+        State::Complete(ending) => format!("Complete:{ending:?}").replace(' ', ""),
+        _ => debug[..end].into(),
+    }
+}
+
+/// One line for each state, with each event and where it leads.
+fn matrix() -> String {
+    let mut matrix = String::new();
+    for row in 0..states().len() {
+        writeln!(matrix, "{}", states()[row].0).unwrap();
+        let (mut refused, mut never) = (Vec::new(), Vec::new());
+        for (event, happen) in EVENTS {
+            let (_, mut request) = states().swap_remove(row);
+            let before = *request.state();
+            let answer = catch_unwind(AssertUnwindSafe(|| happen(&mut request)));
+            let after = request.state();
+            match answer {
+                Ok(Ok(effect)) if *after == before => {
+                    writeln!(matrix, "  {event:17} stays{effect}").unwrap();
+                }
+                Ok(Ok(effect)) => {
+                    writeln!(matrix, "  {event:17} {}{effect}", name(after)).unwrap();
+                }
+                Ok(Err(Refused)) => {
+                    assert_eq!(*after, before, "a refusal changes nothing");
+                    refused.push(event);
+                }
+                Err(_) => never.push(event),
+            }
+        }
+        writeln!(matrix, "  refused: {}", refused.join(", ")).unwrap();
+        writeln!(matrix, "  never:   {}\n", never.join(", ")).unwrap();
+    }
+    matrix
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn every_event_leads_where_the_reviewed_matrix_says() {
+    let (matrix, reviewed) = (matrix(), include_str!("matrix.txt"));
+    assert!(matrix == reviewed, "the matrix is now\n{matrix}");
+}
+
+#[test]
+fn a_request_takes_two_cache_lines() {
+    assert_eq!(size_of::<Request>(), 128);
+}
