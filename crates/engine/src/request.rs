@@ -23,9 +23,6 @@ use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
 use crate::slab::{Key, NONE};
 
-#[cfg(test)]
-mod tests;
-
 /// Names a request of one engine until it is taken or freed.
 ///
 /// It is the number of a place and that place's generation; places are taken again, generations
@@ -687,3 +684,6 @@ impl Chain<0> for Request {
         &mut self.links
     }
 }
+
+#[cfg(test)]
+mod tests;

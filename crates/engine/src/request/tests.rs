@@ -2,9 +2,6 @@
 
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-
-use memory::Scratch;
 
 use super::*;
 
@@ -13,8 +10,7 @@ const REGION: RegionToken = RegionToken { place: 1, secret: 2 };
 
 fn occupied() -> Request {
     let mut request = Request::free();
-    let buffer = Buffer::of_scratch(&Arc::new(Scratch::zeroed(BYTES as usize)), 0, BYTES as usize);
-    request.occupy(ContextSlot(0), (0, 0), buffer);
+    request.occupy(ContextSlot(0), (0, 0), Buffer::zeroed(BYTES as usize));
     request
 }
 
@@ -37,104 +33,115 @@ fn go(step: Step) {
     let (Step::Underway | Step::Complete) = step;
 }
 
+fn announced(send: &mut Request) {
+    go(send.announced());
+}
+
+fn streaming(send: &mut Request) {
+    announced(send);
+    send.granted(BYTES).unwrap();
+}
+
+fn wanted_back(send: &mut Request) {
+    assert_eq!(send.cancel(), Cancellation::AskReceiver);
+}
+
+fn filling(receive: &mut Request, message: u64) {
+    receive.take_announced((GateId(1), 1, 1), 7, message);
+}
+
 /// Every state, with what makes a difference in it.
 fn states() -> Vec<(&'static str, Request)> {
+    let mut all = vec![("Free", Request::free())];
+    all.extend(waiting_sends());
+    all.extend(announced_sends());
+    all.extend(streaming_sends());
+    all.extend(receives());
+    all.extend(complete());
+    all
+}
+
+fn waiting_sends() -> [(&'static str, Request); 8] {
     use Mode::{Standard, Synchronous};
-    let announced = |request: &mut Request| go(request.announced());
-    let streaming = |request: &mut Request| {
-        announced(request);
-        request.granted(BYTES).unwrap();
+    let taken_ahead = |send: &mut Request| {
+        send.expose_ahead(REGION);
+        go(send.taken().unwrap().0);
     };
-    let filling = |request: &mut Request, message| {
-        request.take_announced((GateId(1), 1, 1), 7, message);
+    let sent_and_wanted_back = |send: &mut Request| {
+        go(send.sent());
+        wanted_back(send);
     };
-    let asked = |request: &mut Request| {
-        assert_eq!(request.cancel(), Cancellation::AskReceiver);
-    };
-    vec![
-        ("Free", Request::free()),
+    [
         ("Queued", sending(Standard, |_| {})),
         ("Queued, synchronous", sending(Synchronous, |_| {})),
         ("Queued, region", sending(Standard, |send| send.expose(REGION))),
         ("Queued, ahead", sending(Standard, |send| send.expose_ahead(REGION))),
-        (
-            "Queued, taken ahead",
-            sending(Standard, |send| {
-                send.expose_ahead(REGION);
-                go(send.taken().unwrap().0);
-            }),
-        ),
-        ("Queued, wanted back", sending(Standard, asked)),
+        ("Queued, taken ahead", sending(Standard, taken_ahead)),
+        ("Queued, wanted back", sending(Standard, wanted_back)),
         ("AwaitingMatch", sending(Synchronous, |send| go(send.sent()))),
-        (
-            "AwaitingMatch, wanted back",
-            sending(Synchronous, |send| {
-                go(send.sent());
-                asked(send);
-            }),
-        ),
-        ("Announced", sending(Standard, announced)),
-        (
-            "Announced, region",
-            sending(Standard, |send| {
-                send.expose(REGION);
-                announced(send);
-            }),
-        ),
-        (
-            "Announced, region, wanted back",
-            sending(Standard, |send| {
-                send.expose(REGION);
-                announced(send);
-                asked(send);
-            }),
-        ),
-        (
-            "Announced, ahead",
-            sending(Standard, |send| {
-                send.expose_ahead(REGION);
-                announced(send);
-            }),
-        ),
-        (
-            "Announced, ahead, wanted back",
-            sending(Standard, |send| {
-                send.expose_ahead(REGION);
-                announced(send);
-                asked(send);
-            }),
-        ),
-        ("Streaming", sending(Standard, streaming)),
-        (
-            "Streaming, a part underway",
-            sending(Standard, |send| {
-                streaming(send);
-                send.part_begun(BYTES / 2);
-            }),
-        ),
-        (
-            "Streaming, the last part underway",
-            sending(Standard, |send| {
-                streaming(send);
-                send.part_begun(BYTES);
-            }),
-        ),
+        ("AwaitingMatch, wanted back", sending(Synchronous, sent_and_wanted_back)),
+    ]
+}
+
+fn announced_sends() -> [(&'static str, Request); 5] {
+    let exposed = |send: &mut Request| {
+        send.expose(REGION);
+        announced(send);
+    };
+    let ahead = |send: &mut Request| {
+        send.expose_ahead(REGION);
+        announced(send);
+    };
+    let announce = |expose: fn(&mut Request), then: fn(&mut Request)| {
+        sending(Mode::Standard, |send| {
+            expose(send);
+            then(send);
+        })
+    };
+    [
+        ("Announced", announce(announced, |_| {})),
+        ("Announced, region", announce(exposed, |_| {})),
+        ("Announced, region, wanted back", announce(exposed, wanted_back)),
+        ("Announced, ahead", announce(ahead, |_| {})),
+        ("Announced, ahead, wanted back", announce(ahead, wanted_back)),
+    ]
+}
+
+fn streaming_sends() -> [(&'static str, Request); 3] {
+    let with_part = |length| {
+        sending(Mode::Standard, |send| {
+            streaming(send);
+            send.part_begun(length);
+        })
+    };
+    [
+        ("Streaming", sending(Mode::Standard, streaming)),
+        ("Streaming, a part underway", with_part(BYTES / 2)),
+        ("Streaming, the last part underway", with_part(BYTES)),
+    ]
+}
+
+fn receives() -> [(&'static str, Request); 4] {
+    let half_there = |receive: &mut Request| {
+        filling(receive, BYTES);
+        go(receive.arrived(BYTES / 2).unwrap());
+    };
+    [
         ("Posted", receiving(|_| {})),
         ("Filling", receiving(|receive| filling(receive, BYTES))),
-        ("Filling, half there", {
-            receiving(|receive| {
-                filling(receive, BYTES);
-                go(receive.arrived(BYTES / 2).unwrap());
-            })
-        }),
+        ("Filling, half there", receiving(half_there)),
         ("Filling, too long", receiving(|receive| filling(receive, 2 * BYTES))),
-        ("Complete", sending(Standard, |send| go(send.sent()))),
-        ("Complete, truncated", {
-            receiving(|receive| receive.take_whole(GateId(1), 1, 1, &[0; 2 * BYTES as usize]))
-        }),
-        ("Complete, cancelled", {
-            receiving(|receive| assert_eq!(receive.cancel(), Cancellation::Done))
-        }),
+    ]
+}
+
+fn complete() -> [(&'static str, Request); 3] {
+    let truncated =
+        |receive: &mut Request| receive.take_whole(GateId(1), 1, 1, &[0; 2 * BYTES as usize]);
+    let cancelled = |receive: &mut Request| assert_eq!(receive.cancel(), Cancellation::Done);
+    [
+        ("Complete", sending(Mode::Standard, |send| go(send.sent()))),
+        ("Complete, truncated", receiving(truncated)),
+        ("Complete, cancelled", receiving(cancelled)),
     ]
 }
 
