@@ -114,6 +114,7 @@ static void wrong_epochs(const Window *window) {
     OK(MPI_Win_complete(win));
     OK(MPI_Win_post(empty, 0, win));
     EXPECT_ERROR(MPI_Win_post(empty, 0, win), MPI_ERR_RMA_SYNC, "MPI_Win_wait");
+    EXPECT_ERROR(MPI_Win_free(&win), MPI_ERR_RMA_SYNC, "exposure", "MPI_Win_wait");
     OK(MPI_Win_wait(win));
     OK(MPI_Win_fence(0, win));
     OK(MPI_Put(&value, 1, MPI_INT, 0, at, 1, MPI_INT, win));

@@ -2,11 +2,15 @@
 // what it still has to say of that (that buffers are free again) nobody is left to hear.
 // run: 2
 // hosts
+// each: near far
 #include "check.h"
 
 enum { MESSAGES = 24000, BYTES = 64 };
 
-int main(void) {
+int main(int argc, char **argv) {
+    const char *rank = getenv("COMBRAY_RANK");
+    if (argc > 1 && !strcmp(argv[1], "far") && rank && !getenv("COMBRAY_NODE"))
+        setenv("COMBRAY_NODE", rank, 1);
     MPI_Session session;
     MPI_Group group;
     MPI_Comm world;

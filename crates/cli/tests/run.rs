@@ -143,6 +143,24 @@ fn an_abort_ends_all_with_its_code() {
     assert_eq!((code, err.as_str()), (Some(9), "combray: rank 1 called MPI_Abort(9)\n"));
 }
 
+/// Asked to end by SIGTERM it says so, which it cannot when it is killed.
+#[test]
+fn a_stopped_process_is_continued_so_that_it_can_end() {
+    let number = std::env::temp_dir().join(format!("combray-stopped-{}", std::process::id()));
+    let script = format!(
+        "number={}
+         if [ $PMI_RANK = 0 ]; then
+             trap 'echo ended; exit 1' TERM; echo $$ > $number.new; mv $number.new $number
+             kill -STOP $$; exit 5
+         fi
+         until grep -qs '^State:.T' /proc/$(cat $number 2> /dev/null)/status; do sleep 0.02; done
+         rm $number; exit 7",
+        number.display()
+    );
+    let (code, out, _) = run(&["-n", "2", "--timeout", "60", "bash", "-c", &script]);
+    assert_eq!((code, out.as_str()), (Some(7), "ended\n"));
+}
+
 #[test]
 fn leaving_without_finalize_is_a_failure() {
     let script = "say init pmi_version=1; hear; [ $PMI_RANK = 1 ] || sleep 600";

@@ -117,9 +117,12 @@ impl Process {
         if !session.open.replace(false) {
             return Ok(());
         }
+        // What a buffer holds is delivered, however slow its receivers are.
+        self.flush_buffer(&session.buffer);
         let world_is_there = self.is_initialized() && !self.is_finalized();
         // While something else is there, what was sent goes on leaving.
         if self.sessions.get() == 1 && !world_is_there {
+            self.flush_buffer(self.buffer());
             self.settle_before_leaving();
         }
         // Looked at again: another thread may have opened one meanwhile.

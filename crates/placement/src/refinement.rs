@@ -171,3 +171,99 @@ impl<'a> Pass<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A graph of so many vertices, each one rank.
+    fn graph(count: u32, edges: &[(u32, u32, i64)]) -> Graph {
+        let mut graph = Graph { starts: vec![0], ..Graph::default() };
+        for vertex in 0..count {
+            for &(one, other, weight) in edges {
+                if vertex == one || vertex == other {
+                    graph.edges.push((one + other - vertex, weight));
+                }
+            }
+            graph.starts.push(graph.edges.len() as u32);
+            graph.sizes.push(1);
+            graph.fixed.push(None);
+        }
+        graph
+    }
+
+    fn halves(count: u32) -> Bounds {
+        Bounds { least: u64::from(count / 2), most: u64::from(count.div_ceil(2)) }
+    }
+
+    /// Every second vertex on the left: of what follows the worst cut.
+    fn alternating(count: u32) -> Vec<Side> {
+        (0..count).map(|vertex| if vertex % 2 == 0 { Side::Left } else { Side::Right }).collect()
+    }
+
+    fn refined(graph: &Graph, mut sides: Vec<Side>, bounds: Bounds) -> (u64, i64) {
+        refine(graph, &mut sides, bounds);
+        (bounds.violation(graph.load(&sides)), graph.cut(&sides))
+    }
+
+    #[test]
+    fn the_best_cuts_are_found_from_bad_ones() {
+        let cliques: Vec<_> = (0..16)
+            .flat_map(|one| (one + 1..16).map(move |other| (one, other)))
+            .filter(|(one, other)| one / 8 == other / 8)
+            .map(|(one, other)| (one, other, 1))
+            .chain([(7, 8, 1)])
+            .collect();
+        let line: Vec<_> = (0..31).map(|vertex| (vertex, vertex + 1, 1)).collect();
+        let pairs: Vec<_> = (0..20).map(|pair| (2 * pair, 2 * pair + 1, 5)).collect();
+        for (what, count, edges, best) in
+            [("two cliques", 16, cliques, 1), ("a line", 32, line, 1), ("pairs", 40, pairs, 0)]
+        {
+            let graph = graph(count, &edges);
+            let before = graph.cut(&alternating(count));
+            let after = refined(&graph, alternating(count), halves(count));
+            assert_eq!(after, (0, best), "{what}, cut at {before} before");
+        }
+    }
+
+    #[test]
+    fn the_balance_comes_before_the_cut() {
+        let graph = graph(6, &[(0, 1, 9), (1, 2, 9), (3, 4, 9), (4, 5, 9), (2, 3, 1)]);
+        for side in [Side::Left, Side::Right] {
+            assert_eq!(refined(&graph, vec![side; 6], halves(6)), (0, 1));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_cut_gets_worse_and_what_is_fixed_stays(
+            count in 2_u32..40,
+            seed in any::<u64>(),
+            density in 1_u32..8,
+        ) {
+            let mut rng = Rng::with_seed(seed);
+            let mut edge = |_| {
+                let one = rng.u32(..count - 1);
+                (one, rng.u32(one + 1..count), rng.i64(1..20))
+            };
+            let edges: Vec<_> = (0..count * density).map(&mut edge).collect();
+            let mut graph = graph(count, &edges);
+            let side = |rng: &mut Rng| if rng.bool() { Side::Left } else { Side::Right };
+            let mut sides: Vec<Side> = (0..count).map(|_| side(&mut rng)).collect();
+            for (fixed, side) in graph.fixed.iter_mut().zip(&sides) {
+                *fixed = Some(*side).filter(|_| rng.u32(..5) == 0);
+            }
+            let bounds = halves(count);
+            let judge = |sides: &[Side]| (bounds.violation(graph.load(sides)), graph.cut(sides));
+            let before = judge(&sides);
+            refine(&graph, &mut sides, bounds);
+            prop_assert!(judge(&sides) <= before, "{:?} after {before:?}", judge(&sides));
+            for (side, fixed) in sides.iter().zip(&graph.fixed) {
+                prop_assert!(fixed.is_none_or(|fixed| fixed == *side));
+            }
+        }
+    }
+}

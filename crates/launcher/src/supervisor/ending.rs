@@ -138,3 +138,17 @@ impl Supervisor<'_> {
 pub(super) fn code_of_abort(code: i32) -> i32 {
     if code & 0xff == 0 { 1 } else { code & 0xff }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aborted_job_never_succeeds() {
+        // A process's exit code has eight bits.
+        let cases = [(9, 9), (255, 255), (0, 1), (256, 1), (-256, 1), (257, 1), (-1, 255)];
+        for (code, expected) in cases {
+            assert_eq!(code_of_abort(code), expected, "MPI_Abort({code})");
+        }
+    }
+}

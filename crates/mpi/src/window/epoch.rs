@@ -314,9 +314,12 @@ mod tests {
         assert!(epochs.exposed_to().is_err());
         epochs.post(2).unwrap();
         assert!(epochs.post(1).is_err() && epochs.check_fence().is_err());
+        assert!(epochs.check_free().unwrap_err().to_string().contains("MPI_Win_wait"));
         epochs.start(vec![0]).unwrap();
         assert_eq!(epochs.exposed_to(), Ok(2));
         epochs.unexposed();
+        epochs.complete().unwrap();
+        epochs.check_free().unwrap();
         epochs.post(0).unwrap();
     }
 }
