@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
-use launcher::binding::{HostOrder, Mapping, Policy};
+use launcher::binding::{HostOrder, Mapping, PolicyOption};
 use launcher::{Application, Host, Plan};
 use options::{Meaning, OPTIONS, Takes};
 use runtime::configuration::{VARIABLES, distance};
@@ -27,7 +27,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             println!("combray {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
         }
-        Asked::Job { plan, ignored, dry_run } => {
+        Asked::Job { plan, ignored, purpose } => {
             if !ignored.is_empty() {
                 eprintln!(
                     "combray: ignored, as it has no meaning here yet: {} (docs/launching.md lists \
@@ -35,9 +35,9 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
                     ignored.join(", ")
                 );
             }
-            match dry_run {
-                Some(machine) => dry_run::run(&plan, machine.as_deref()),
-                None => launcher::run(&plan).map_err(|error| error.to_string()),
+            match purpose {
+                Purpose::Show { machine } => dry_run::run(&plan, machine.as_deref()),
+                Purpose::Start => launcher::run(&plan).map_err(|error| error.to_string()),
             }
         }
     }
@@ -48,12 +48,16 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
 enum Asked {
     Help,
     Version,
-    /// The machine of a dry run may be described.
-    Job {
-        plan: Plan,
-        ignored: Vec<String>,
-        dry_run: Option<Option<String>>,
-    },
+    Job { plan: Box<Plan>, ignored: Vec<String>, purpose: Purpose },
+}
+
+/// What a plan is for.
+#[derive(Debug)]
+enum Purpose {
+    /// It is carried out.
+    Start,
+    /// It is shown, as for this machine or for a described one.
+    Show { machine: Option<String> },
 }
 
 fn parse(words: &[OsString]) -> Result<Asked, String> {
@@ -92,10 +96,9 @@ fn parse(words: &[OsString]) -> Result<Asked, String> {
     if !plan.rankfile.is_empty() && plan.applications.iter().any(|app| !app.hosts.is_empty()) {
         return Err("--rankfile names the hosts of all ranks; leave out --hosts".to_owned());
     }
-    let (policy, _) = Policy::from_wishes(&plan.wishes)?;
     for application in &mut plan.applications {
         if application.processes == 0 {
-            application.processes = match (&policy.mapping, single) {
+            application.processes = match (&plan.policy.mapping, single) {
                 (Mapping::EachOf(each, kind), true) if application.hosts.is_empty() => {
                     each * dry_run::machine(machine.as_deref())?.of_kind(*kind).len() as u32
                 }
@@ -113,7 +116,8 @@ fn parse(words: &[OsString]) -> Result<Asked, String> {
                     --dry-run to see what would run where"
             .to_owned());
     }
-    Ok(Asked::Job { plan, ignored, dry_run: is_dry_run.then_some(machine) })
+    let purpose = if is_dry_run { Purpose::Show { machine } } else { Purpose::Start };
+    Ok(Asked::Job { plan: Box::new(plan), ignored, purpose })
 }
 
 /// How many processes a program has that does not say: as many as there is room for.
@@ -232,9 +236,9 @@ impl Reader<'_> {
             Meaning::LaunchAgent => self.plan.launch_agent = command_words(name, raw)?,
             Meaning::Oversubscribe => self.plan.oversubscribe = true,
             Meaning::InTurn => self.plan.in_turn = true,
-            Meaning::Seating(wish) => self.wish(wish, &value)?,
-            Meaning::SeatingAs(wish, words) => self.wish(wish, words)?,
-            Meaning::Needs => self.wish("needs", &needs(name, raw)?)?,
+            Meaning::Seating(option) => self.set_policy(option, &value)?,
+            Meaning::SeatingAs(option, words) => self.set_policy(option, words)?,
+            Meaning::Needs => self.set_policy(PolicyOption::Needs, &needs(name, raw)?)?,
             Meaning::ReportBindings => self.plan.reports_bindings = true,
             Meaning::DryRun => *self.is_dry_run = true,
             Meaning::Machine => *self.machine = Some(value.into_owned()),
@@ -248,17 +252,14 @@ impl Reader<'_> {
 
 impl Reader<'_> {
     /// Notes how processes shall be mapped, bound or ranked; the last word holds.
-    fn wish(&mut self, option: &str, words: &str) -> Result<(), String> {
-        let wish = format!("{option} {words}");
-        let (_, hosts) = Policy::from_wishes(std::slice::from_ref(&wish))?;
+    fn set_policy(&mut self, option: PolicyOption, words: &str) -> Result<(), String> {
+        let hosts = self.plan.policy.set(option, words)?;
         let HostOrder { in_turn, per_host, oversubscribe } = hosts;
-        if option == "map-by" {
+        if option == PolicyOption::MapBy {
             self.plan.in_turn = in_turn;
             self.application.per_host = per_host.or(self.application.per_host);
         }
         self.plan.oversubscribe |= oversubscribe;
-        self.plan.wishes.retain(|other| other.split(' ').next() != Some(option));
-        self.plan.wishes.push(wish);
         Ok(())
     }
 
@@ -360,10 +361,13 @@ fn unknown(name: &str) -> String {
 mod tests {
     use super::*;
 
+    use launcher::binding::Bind;
+    use topology::Kind;
+
     fn plan(line: &str) -> (Plan, Vec<String>) {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         match parse(&words).unwrap() {
-            Asked::Job { plan, ignored, .. } => (plan, ignored),
+            Asked::Job { plan, ignored, .. } => (*plan, ignored),
             other => panic!("{other:?}"),
         }
     }
@@ -395,7 +399,7 @@ mod tests {
         assert_eq!(job.applications[0].variables[OsStr::new("C")], "3");
         assert!(job.tag_output);
         assert_eq!(job.timeout, Some(Duration::from_secs(5)));
-        assert_eq!(job.wishes, ["bind-to core"]);
+        assert_eq!(job.policy.bind, Bind::To(Kind::Core));
         assert_eq!(ignored, ["--mca"]);
     }
 
@@ -425,10 +429,8 @@ mod tests {
         let (job, ignored) = plan("--map-by node:oversubscribe --hosts a,b p");
         assert!(job.in_turn && job.oversubscribe && ignored.is_empty());
         let (job, _) = plan("--map-by ppr:3:node --map-by core --hosts a,b p");
-        assert_eq!(
-            (job.applications[0].processes, &job.wishes[..]),
-            (6, &["map-by core".to_owned()][..])
-        );
+        assert_eq!(job.applications[0].processes, 6);
+        assert_eq!(job.policy.mapping, Mapping::Levels(vec![Kind::Core]));
         let words: Vec<OsString> = ["--launch-agent", "a  b", "p"].map(OsString::from).into();
         let Ok(Asked::Job { plan, .. }) = parse(&words) else { panic!() };
         assert_eq!(plan.launch_agent, ["a", "b"]);

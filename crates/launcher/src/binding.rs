@@ -10,8 +10,9 @@ mod policy;
 
 use topology::{CpuSet, Kind, ObjectId, Parts, Topology};
 
+pub(crate) use needs::Need;
 pub use needs::Needs;
-pub use policy::{Bind, HostOrder, Mapping, Policy};
+pub use policy::{Bind, HostOrder, Mapping, Overload, Policy, PolicyOption, Ranking};
 
 /// The hardware threads on which a process of this machine may run; none: all that the machine allows.
 pub type Seat = Option<CpuSet>;
@@ -118,12 +119,13 @@ impl Planner<'_> {
 
     /// The same in the order of ranks.
     fn ranked(&self, mut spots: Vec<Spot>) -> Result<Vec<Spot>, String> {
-        let Some(kinds) = &self.policy.rank else { return Ok(spots) };
+        if self.policy.ranking == Ranking::AsMapped {
+            return Ok(spots);
+        }
         // From left to right, and those of one object in their order.
         spots.sort_by_key(|spot| (self.first_thread(spot.object), spot.position));
-        let Some(kind) = kinds else { return Ok(spots) };
-        // One of each object in turn.
-        let objects = order::objects(self.topology, self.machine, *kind)?;
+        let Ranking::InTurn(kind) = self.policy.ranking else { return Ok(spots) };
+        let objects = order::objects(self.topology, self.machine, kind)?;
         let holder = |spot: &Spot| {
             let threads = &self.topology[spot.object].threads;
             objects.iter().position(|id| threads.intersects(&self.topology[*id].threads))
@@ -231,7 +233,9 @@ impl Planner<'_> {
     /// Refuses to bind more processes to some hardware threads than these are, unless that was asked
     /// for.
     fn check_overload(&self, seats: &[Seat]) -> Result<(), String> {
-        if self.policy.overload || self.policy.bind == Bind::Share && self.policy.cores_each == 0 {
+        if self.policy.allows_overload()
+            || self.policy.bind == Bind::Share && self.policy.cores_each == 0
+        {
             return Ok(());
         }
         for set in seats.iter().flatten() {

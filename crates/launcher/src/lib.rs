@@ -40,6 +40,7 @@ use std::time::{Duration, Instant};
 
 use sys::process::{self, End, Interest, Signals, signal};
 
+use binding::Policy;
 use keyboard::Keyboard;
 pub use local::is_this_machine;
 pub use placement::{Host, slots};
@@ -63,9 +64,9 @@ pub struct Plan {
     pub oversubscribe: bool,
     /// Whether processes go to one host after the other in turn, instead of filling each.
     pub in_turn: bool,
-    /// How the processes of a machine are bound, as [`Policy::from_wishes`](crate::binding::Policy)
-    /// takes it. Empty: each to its share of the machine, if hwloc is there.
-    pub wishes: Vec<String>,
+    /// How the processes of a machine are bound. By default each to its share of the machine, if hwloc is
+    /// there.
+    pub policy: Policy,
     /// Whether each process tells where it is bound.
     pub reports_bindings: bool,
     /// By rank: where it runs, whatever the programs ask of hosts. Empty: nobody has said.

@@ -4,7 +4,7 @@ use topology::Topology;
 
 use super::local::host_name;
 use super::{LaunchError, Plan};
-use crate::binding::{self, Policy, Seat};
+use crate::binding::{self, Seat};
 
 /// Where a process would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +21,12 @@ pub struct Preview {
 /// There are not enough slots, or the machine has not what the plan asks for.
 pub fn preview(plan: &Plan, topology: &Topology) -> Result<Vec<Preview>, LaunchError> {
     let placement = plan.placement()?;
-    let (policy, _) = Policy::from_wishes(&plan.wishes).map_err(LaunchError::new)?;
     let mut previews = vec![None; placement.ranks.len()];
     for (number, name) in placement.hosts.iter().enumerate() {
         let on_host = |rank: &usize| placement.ranks[*rank] == number;
         let ranks: Vec<usize> = (0..placement.ranks.len()).filter(on_host).collect();
         let numbers: Vec<u32> = ranks.iter().map(|rank| *rank as u32).collect();
-        let seats = binding::plan(topology, topology.root(), &numbers, &policy);
+        let seats = binding::plan(topology, topology.root(), &numbers, &plan.policy);
         let host = name.clone().unwrap_or_else(host_name);
         for (rank, seat) in ranks.into_iter().zip(seats.map_err(LaunchError::new)?) {
             let own = plan.rankfile.get(rank).and_then(|place| place.seat.clone());

@@ -7,6 +7,7 @@
 
 mod conversation;
 mod fields;
+mod policy;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,11 +15,12 @@ use std::time::Duration;
 
 use sys::process::End;
 
+use crate::binding::{Policy, Seat};
 pub(crate) use conversation::Conversation;
 use fields::{Emit, Frames, Parse};
 
 /// The version of all that stands here.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// How the agent's first line begins.
 const GREETING: &str = "combray-agent/";
@@ -65,12 +67,12 @@ pub(crate) struct Start {
     pub programs: Vec<Program>,
     /// For each process its rank, and the position of its program.
     pub ranks: Vec<(u32, u32)>,
-    /// How they are to be bound, as [`Policy::from_wishes`](crate::binding::Policy) takes it.
-    pub wishes: Vec<String>,
+    /// How they are to be bound.
+    pub policy: Policy,
     /// Whether each shall tell where it is bound.
     pub reports_bindings: bool,
-    /// For each process the list of hardware threads on which the person wants it; empty: none.
-    pub seats: Vec<String>,
+    /// For each process the hardware threads on which the person wants it, if that was said.
+    pub seats: Vec<Seat>,
 }
 
 /// What the launcher asks of a machine.
@@ -133,9 +135,11 @@ impl Order {
                     frame.number(*rank);
                     frame.number(*program);
                 });
-                frame.list(&start.wishes, |frame, wish| frame.text(wish.as_bytes()));
+                policy::emit(frame, &start.policy);
                 frame.push(u8::from(start.reports_bindings));
-                frame.list(&start.seats, |frame, seat| frame.text(seat.as_bytes()));
+                frame.list(&start.seats, |frame, seat| {
+                    frame.list(seat.as_slice(), Emit::threads);
+                });
             }
             Self::Input(bytes) => {
                 frame.push(2);
@@ -168,17 +172,16 @@ impl Order {
                 size: fields.number()?,
                 programs: fields.list(parse_program)?,
                 ranks: fields.list(|fields| Some((fields.number()?, fields.number()?)))?,
-                wishes: fields.list(Parse::string)?,
+                policy: policy::parse(fields)?,
                 reports_bindings: fields.byte()? != 0,
-                seats: fields.list(Parse::string)?,
+                seats: fields.list(|fields| fields.option(Parse::threads))?,
             }),
             2 => Self::Input(fields.text()?.to_vec()),
             3 => Self::Answer(fields.number()?, fields.string()?),
             4 => {
-                let ranks = fields.list(Parse::number)?;
+                let rank = fields.option(Parse::number)?;
                 let number = fields.number()? as i32;
-                let is_known = ranks.len() <= 1 && (1..=64).contains(&number);
-                is_known.then(|| Self::Signal(ranks.first().copied(), number))?
+                (1..=64).contains(&number).then_some(Self::Signal(rank, number))?
             }
             5 => Self::Room(fields.target()?, fields.number()?),
             6 => Self::Close,
@@ -203,7 +206,7 @@ fn parse_program(fields: &mut Parse<'_>) -> Option<Program> {
         path: fields.os_text()?,
         arguments: fields.list(Parse::os_text)?,
         variables: fields.list(|fields| Some((fields.os_text()?, fields.os_text()?)))?,
-        folder: fields.list(Parse::os_text)?.into_iter().next().map(PathBuf::from),
+        folder: fields.option(Parse::os_text)?.map(PathBuf::from),
     })
 }
 

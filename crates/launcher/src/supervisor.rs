@@ -89,21 +89,53 @@ struct Supervisor<'a> {
     starting: Option<Instant>,
     /// When the job is ended, if it has a limit.
     deadline: Option<Instant>,
-    /// When the ranks that are still there are killed; set while they are being ended.
-    ending: Option<Instant>,
-    /// How often they were killed.
-    kills: u32,
+    /// Set while the ranks that are still there are being ended.
+    ending: Option<Ending>,
     /// The signals that asked for an end.
     asked: Vec<i32>,
-    /// When the partial line of rank 0 is shown, if it may be a question.
+    /// The person at the launcher's terminal, if rank 0 reads what is typed there.
+    person: Option<Person>,
+    stage: Stage,
+}
+
+/// The end of ranks that does not come by itself.
+struct Ending {
+    /// When those that are still there are killed.
+    deadline: Instant,
+    /// How often they were.
+    kills: u32,
+}
+
+/// Who may be asked something by rank 0.
+#[derive(Default)]
+struct Person {
+    /// When the partial line of rank 0 is shown, as it may be a question.
     question: Option<Instant>,
-    may_ask: bool,
+}
+
+/// How far the job has come. The times tell since when.
+#[derive(Clone, Copy)]
+enum Stage {
+    /// Ranks are there or will be.
+    Running,
+    /// All ranks have ended.
+    Over { ended: Instant },
+    /// The agents have been asked to leave.
+    Leaving { ended: Instant, asked: Instant },
+    /// Only output is left.
+    Closing { ended: Instant },
+}
+
+impl Stage {
     /// Since when all ranks have ended.
-    over: Option<Instant>,
-    /// Since when the agents have been asked to leave.
-    leaving: Option<Instant>,
-    /// Whether only output is left.
-    is_closing: bool,
+    fn ended(self) -> Option<Instant> {
+        match self {
+            Self::Running => None,
+            Self::Over { ended } | Self::Leaving { ended, .. } | Self::Closing { ended } => {
+                Some(ended)
+            }
+        }
+    }
 }
 
 impl<'a> Supervisor<'a> {
@@ -113,7 +145,7 @@ impl<'a> Supervisor<'a> {
         signals: Signals,
         typed: Option<PipeReader>,
     ) -> Result<Self, LaunchError> {
-        let may_ask = typed.is_some();
+        let person = typed.is_some().then(Person::default);
         let prepared = prepare::prepare(plan, typed)?;
         let size = prepared.places.len() as u32;
         let is_alone = size == 1 && !plan.tag_output;
@@ -136,13 +168,9 @@ impl<'a> Supervisor<'a> {
             starting: Some(Instant::now() + START_TIME_MAX),
             deadline: plan.timeout.map(|limit| Instant::now() + limit),
             ending: None,
-            kills: 0,
             asked: Vec::new(),
-            question: None,
-            may_ask,
-            over: None,
-            leaving: None,
-            is_closing: false,
+            person,
+            stage: Stage::Running,
         };
         supervisor.begin();
         Ok(supervisor)
@@ -198,33 +226,30 @@ impl<'a> Supervisor<'a> {
         self.begin();
         self.look_at_clock();
         self.hosts.iter_mut().for_each(|host| host.pay(&self.outlets));
-        if self.over.is_none() && self.members.iter().all(|member| member.end.is_some()) {
-            self.over = Some(Instant::now());
+        let has_ended = self.members.iter().all(|member| member.end.is_some());
+        if matches!(self.stage, Stage::Running) && has_ended {
+            self.stage = Stage::Over { ended: Instant::now() };
         }
         Ok(())
     }
 
     /// How long to sleep at most.
     fn patience(&self) -> Option<Duration> {
-        if self.is_closing {
-            let end = self.output_deadline()?;
-            return Some(end.saturating_duration_since(Instant::now()));
-        }
-        let over = self.over.map(|since| since + DRAIN).filter(|_| self.leaving.is_none());
-        let leaving = self.leaving.map(|since| since + LEAVE_TIME_MAX);
+        let stage = match self.stage {
+            Stage::Running => None,
+            Stage::Over { ended } => Some(ended + DRAIN),
+            Stage::Leaving { asked, .. } => Some(asked + LEAVE_TIME_MAX),
+            Stage::Closing { .. } => {
+                let end = self.output_deadline()?;
+                return Some(end.saturating_duration_since(Instant::now()));
+            }
+        };
         let alive = self.members.iter().filter(|member| member.end.is_none());
         let doom = alive.filter_map(|member| member.doomed).min();
         let connection = self.hosts.iter().filter_map(Host::deadline).min();
-        let times = [
-            self.starting,
-            self.deadline,
-            self.ending,
-            self.question,
-            over,
-            leaving,
-            doom,
-            connection,
-        ];
+        let ending = self.ending.as_ref().map(|ending| ending.deadline);
+        let question = self.person.as_ref().and_then(|person| person.question);
+        let times = [self.starting, self.deadline, ending, question, stage, doom, connection];
         let next = times.into_iter().flatten().min()?;
         // A time that has passed asks for a look at the descriptors, not for a busy loop.
         let now = Instant::now();
@@ -271,8 +296,8 @@ impl<'a> Supervisor<'a> {
                 self.hosts[host].owe(target, bytes.len());
                 let member = &mut self.members[rank as usize];
                 member.wrote(target, &bytes, &mut self.outlets);
-                if self.may_ask && rank == 0 {
-                    self.question = member.has_partial_line().then(|| Instant::now() + QUESTION);
+                if let Some(person) = self.person.as_mut().filter(|_| rank == 0) {
+                    person.question = member.has_partial_line().then(|| Instant::now() + QUESTION);
                 }
             }
             Report::Quiet(rank, target) => {
@@ -406,19 +431,20 @@ impl<'a> Supervisor<'a> {
     }
 
     fn look_at_clock(&mut self) {
-        if self.is_closing {
+        if matches!(self.stage, Stage::Closing { .. }) {
             return;
         }
+        let is_running = matches!(self.stage, Stage::Running);
         let now = Instant::now();
         let has_come = |time: Option<Instant>| time.is_some_and(|time| now >= time);
-        if has_come(self.question) {
-            self.question = None;
+        if let Some(person) = self.person.as_mut().filter(|person| has_come(person.question)) {
+            person.question = None;
             self.members[0].show_partial_line(&mut self.outlets);
         }
         if has_come(self.starting) {
             self.tell_of_late_hosts();
         }
-        if has_come(self.deadline) && self.over.is_none() {
+        if has_come(self.deadline) && is_running {
             let limit = self.plan.timeout.unwrap_or_default();
             let message = messages::timeout(limit, &self.alive());
             self.deadline = None;
@@ -430,14 +456,14 @@ impl<'a> Supervisor<'a> {
                 self.order(member.host, Order::Signal(Some(rank as u32), signal::SIGKILL));
             }
         }
-        if has_come(self.ending) && self.over.is_none() {
+        if is_running && has_come(self.ending.as_ref().map(|ending| ending.deadline)) {
             self.kill_all();
         }
     }
 
     /// Whether all ranks have ended and their output is through.
     fn is_over(&self) -> bool {
-        let Some(since) = self.over else { return false };
+        let Some(since) = self.stage.ended() else { return false };
         since.elapsed() >= DRAIN || self.members.iter().all(Member::is_silent)
     }
 
@@ -445,7 +471,7 @@ impl<'a> Supervisor<'a> {
     /// but not past the time limit; and for a moment only when the job was made to end.
     fn output_deadline(&self) -> Option<Instant> {
         let was_ended = !self.asked.is_empty() || self.code == CODE_TIMEOUT;
-        self.over.filter(|_| was_ended).map(|since| since + GRACE).or(self.deadline)
+        self.stage.ended().filter(|_| was_ended).map(|since| since + GRACE).or(self.deadline)
     }
 
     /// Whether nobody waits for the output any more.
@@ -466,7 +492,8 @@ impl<'a> Supervisor<'a> {
 
     /// Lets the agents end what the ranks left behind, and take leave.
     fn dismiss(&mut self) {
-        self.leaving = Some(Instant::now());
+        let asked = Instant::now();
+        self.stage = Stage::Leaving { ended: self.stage.ended().unwrap_or(asked), asked };
         self.ending = None;
         for host in 0..self.hosts.len() {
             if !self.hosts[host].is_here() {
@@ -478,13 +505,17 @@ impl<'a> Supervisor<'a> {
     /// Whether all agents have taken leave, or are waited for no longer.
     fn is_dismissed(&self) -> bool {
         let are_gone = self.hosts.iter().all(|host| host.is_here() || host.is_gone());
-        let is_late = self.leaving.is_some_and(|since| since.elapsed() >= LEAVE_TIME_MAX);
+        let since = match self.stage {
+            Stage::Leaving { asked, .. } => Some(asked),
+            _ => None,
+        };
+        let is_late = since.is_some_and(|since| since.elapsed() >= LEAVE_TIME_MAX);
         are_gone || is_late || self.asked.len() > 1
     }
 
     /// Ends what the ranks left behind on this machine, and takes the last of their output.
     fn close(&mut self) {
-        self.is_closing = true;
+        self.stage = Stage::Closing { ended: self.stage.ended().unwrap_or_else(Instant::now) };
         for host in 0..self.hosts.len() {
             if self.hosts[host].is_here() {
                 self.order(host, Order::Close);

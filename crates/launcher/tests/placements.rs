@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use launcher::binding::{self, Policy};
+use launcher::binding::{self, Policy, PolicyOption};
 use topology::{Kind, Topology};
 
 #[path = "../../../tests/machines/reviewed.rs"]
@@ -41,6 +41,22 @@ fn ranks(processes: usize) -> Vec<u32> {
     (0..processes as u32).collect()
 }
 
+/// The policy of options with their words.
+fn policy(wishes: &[&str]) -> Policy {
+    let mut policy = Policy::default();
+    for wish in wishes {
+        let (option, words) = wish.split_once(' ').unwrap();
+        let option = match option {
+            "map-by" => PolicyOption::MapBy,
+            "bind-to" => PolicyOption::BindTo,
+            "rank-by" => PolicyOption::RankBy,
+            _ => panic!("{option}"),
+        };
+        policy.set(option, words).unwrap();
+    }
+    policy
+}
+
 /// All plans for a machine as a text.
 fn plans(topology: &Topology) -> String {
     let mut text = String::new();
@@ -48,8 +64,7 @@ fn plans(topology: &Topology) -> String {
         let processes = processes.unwrap_or(topology.of_kind(Kind::Core).len());
         let options: Vec<String> = wishes.iter().map(|wish| format!(" --{wish}")).collect();
         writeln!(text, "-n {processes}{}", options.concat()).unwrap();
-        let wishes: Vec<String> = wishes.iter().map(|wish| (*wish).to_owned()).collect();
-        let (policy, _) = Policy::from_wishes(&wishes).unwrap();
+        let policy = policy(wishes);
         match binding::plan(topology, topology.root(), &ranks(processes), &policy) {
             Ok(seats) => {
                 for (rank, seat) in seats.iter().enumerate().take(SHOWN_MAX) {
@@ -78,7 +93,7 @@ fn no_share_is_less_than_the_part_of_each() {
     for (path, topology) in machines() {
         let all = topology.threads().len();
         for map in ["slot", "package", "numa", "core", "numa,package"] {
-            let (policy, _) = Policy::from_wishes(&[format!("map-by {map}")]).unwrap();
+            let policy = policy(&[&format!("map-by {map}")]);
             for processes in (1..=topology.of_kind(Kind::Core).len()).step_by(5) {
                 let seats =
                     binding::plan(&topology, topology.root(), &ranks(processes), &policy).unwrap();

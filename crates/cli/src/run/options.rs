@@ -1,5 +1,7 @@
 //! The options of `combray run`, ours and the common spellings of Open MPI and MPICH, in one table.
 
+use launcher::binding::PolicyOption;
+
 /// An option.
 pub struct RunOption {
     /// Its spellings.
@@ -39,10 +41,10 @@ pub enum Meaning {
     LaunchAgent,
     /// More processes than slots.
     Oversubscribe,
-    /// Where processes run on their machine: the wish for the launcher that the value completes.
-    Seating(&'static str),
+    /// Where processes run on their machine.
+    Seating(PolicyOption),
     /// The same with words that the spelling says itself.
-    SeatingAs(&'static str, &'static str),
+    SeatingAs(PolicyOption, &'static str),
     /// What groups of processes need, or a file that tells.
     Needs,
     /// Each process tells where it is bound.
@@ -163,19 +165,19 @@ pub const OPTIONS: &[RunOption] = &[
     option(
         &["--map-by", "-map-by"],
         Takes::One,
-        Meaning::Seating("map-by"),
+        Meaning::Seating(PolicyOption::MapBy),
         "ORDER    slot, node, package, numa, l3cache, core, ...; node,package,core; ppr:2:numa",
     ),
     option(
         &["--bind-to", "-bind-to"],
         Takes::One,
-        Meaning::Seating("bind-to"),
+        Meaning::Seating(PolicyOption::BindTo),
         "LEVEL    none, core, l3cache, numa, package, ... (default: each to its share)",
     ),
     option(
         &["--rank-by", "-rank-by"],
         Takes::One,
-        Meaning::Seating("rank-by"),
+        Meaning::Seating(PolicyOption::RankBy),
         "ORDER    slot: ranks follow places from left to right; numa, package, ...: in turn",
     ),
     option(
@@ -211,22 +213,27 @@ pub const OPTIONS: &[RunOption] = &[
     option(
         &["--bind-to-none", "-bind-to-none"],
         Takes::Nothing,
-        Meaning::SeatingAs("bind-to", "none"),
+        Meaning::SeatingAs(PolicyOption::BindTo, "none"),
         "",
     ),
     option(
         &["--bind-to-core", "-bind-to-core"],
         Takes::Nothing,
-        Meaning::SeatingAs("bind-to", "core"),
+        Meaning::SeatingAs(PolicyOption::BindTo, "core"),
         "",
     ),
     option(
         &["--bind-to-socket", "-bind-to-socket"],
         Takes::Nothing,
-        Meaning::SeatingAs("bind-to", "package"),
+        Meaning::SeatingAs(PolicyOption::BindTo, "package"),
         "",
     ),
-    option(&["--bycore", "-bycore"], Takes::Nothing, Meaning::SeatingAs("map-by", "core"), ""),
+    option(
+        &["--bycore", "-bycore"],
+        Takes::Nothing,
+        Meaning::SeatingAs(PolicyOption::MapBy, "core"),
+        "",
+    ),
     option(&["--bynode", "-bynode"], Takes::Nothing, Meaning::InTurn, ""),
     option(&["-genvall", "-envall"], Takes::Nothing, Meaning::AllVariables, ""),
     option(

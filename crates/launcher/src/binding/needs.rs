@@ -14,7 +14,7 @@ use super::Seat;
 
 /// What a group of processes needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
+pub(crate) enum Need {
     /// It shares memory intensively.
     Memory,
     /// It needs memory bandwidth.
@@ -39,7 +39,7 @@ const WORDS: [(&str, Need); 6] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// From large to small.
-    groups: Vec<(CpuSet, Vec<Need>)>,
+    pub(crate) groups: Vec<(CpuSet, Vec<Need>)>,
 }
 
 impl Needs {

@@ -11,15 +11,48 @@ pub struct Policy {
     pub mapping: Mapping,
     /// How much of the machine belongs to a place.
     pub bind: Bind,
-    /// Which process gets which place. None: in the order of the mapping. Otherwise from left to
-    /// right, or one of each object of a kind in turn.
-    pub rank: Option<Option<Kind>>,
+    /// Which process gets which place.
+    pub ranking: Ranking,
     /// How many cores each process gets; 0: nothing was said.
     pub cores_each: u32,
     /// What the processes need; then nothing else counts.
     pub needs: Option<Needs>,
-    /// Whether more processes may be bound to some hardware threads than these are.
-    pub overload: bool,
+    /// Who allows to bind more processes to some hardware threads than these are.
+    pub overload: Overload,
+}
+
+/// The options from which a policy is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyOption {
+    /// `--map-by`.
+    MapBy,
+    /// `--bind-to`.
+    BindTo,
+    /// `--rank-by`.
+    RankBy,
+    /// `--needs`.
+    Needs,
+}
+
+/// Who allows to bind more processes to some hardware threads than these are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overload {
+    /// `--map-by` does.
+    pub by_mapping: bool,
+    /// `--bind-to` does.
+    pub by_binding: bool,
+}
+
+/// Which process gets which place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ranking {
+    /// In the order of the mapping.
+    #[default]
+    AsMapped,
+    /// From left to right.
+    LeftToRight,
+    /// One on each object of a kind in turn.
+    InTurn(Kind),
 }
 
 /// The places of processes.
@@ -94,23 +127,24 @@ pub struct HostOrder {
 }
 
 impl Policy {
-    /// The policy of so many wishes, each an option without its dashes and its words:
-    /// `map-by numa`, `bind-to core`, `rank-by slot`.
+    /// Reads the words of an option, which take the place of those that it had before. Returns what they
+    /// say of hosts.
     ///
     /// # Errors
     /// A text for people: what is not understood, and what would be.
-    pub fn from_wishes(wishes: &[String]) -> Result<(Self, HostOrder), String> {
-        let (mut policy, mut hosts) = (Self::default(), HostOrder::default());
-        for wish in wishes {
-            match wish.split_once(' ').unwrap_or((wish, "")) {
-                ("map-by", words) => hosts = policy.map_by(words)?,
-                ("bind-to", words) => policy.bind_to(words)?,
-                ("rank-by", words) => policy.rank_by(words)?,
-                ("needs", words) => policy.needs = Some(Needs::parse(words)?),
-                _ => return Err(format!("\"{wish}\" is no wish for the binding of processes")),
-            }
+    pub fn set(&mut self, option: PolicyOption, words: &str) -> Result<HostOrder, String> {
+        match option {
+            PolicyOption::MapBy => return self.map_by(words),
+            PolicyOption::BindTo => self.bind_to(words)?,
+            PolicyOption::RankBy => self.rank_by(words)?,
+            PolicyOption::Needs => self.needs = Some(Needs::parse(words)?),
         }
-        Ok((policy, hosts))
+        Ok(HostOrder::default())
+    }
+
+    /// Whether more processes may be bound to some hardware threads than these are.
+    pub(super) fn allows_overload(&self) -> bool {
+        self.overload.by_mapping || self.overload.by_binding
     }
 
     /// Follows the words of `--map-by`, such as `numa`, `ppr:2:package`, `node,socket,core` or
@@ -121,6 +155,8 @@ impl Policy {
     fn map_by(&mut self, words: &str) -> Result<HostOrder, String> {
         let words = words.to_lowercase();
         let mut hosts = HostOrder::default();
+        (self.mapping, self.cores_each) = (Mapping::default(), 0);
+        self.overload.by_mapping = false;
         let parts: Vec<&str> = words.split(':').collect();
         let modifiers = match parts[..] {
             ["ppr", number, object, ref modifiers @ ..] => {
@@ -169,7 +205,7 @@ impl Policy {
             }
             None if modifier == "oversubscribe" => {
                 hosts.oversubscribe = true;
-                self.overload = true;
+                self.overload.by_mapping = true;
             }
             None if ["nooversubscribe", "span", "hwtcpus", "corecpus", ""].contains(&modifier) => {}
             _ => {
@@ -189,6 +225,7 @@ impl Policy {
     fn bind_to(&mut self, words: &str) -> Result<(), String> {
         let words = words.to_lowercase();
         let mut parts = words.split(':');
+        self.overload.by_binding = false;
         self.bind = match parts.next().unwrap_or_default() {
             "none" => Bind::Nothing,
             "share" | "default" => Bind::Share,
@@ -199,7 +236,7 @@ impl Policy {
         };
         for modifier in parts {
             match modifier {
-                "overload-allowed" => self.overload = true,
+                "overload-allowed" => self.overload.by_binding = true,
                 "no-overload" | "if-supported" => {}
                 _ => {
                     return Err(format!(
@@ -220,16 +257,16 @@ impl Policy {
     fn rank_by(&mut self, words: &str) -> Result<(), String> {
         let words = words.to_lowercase();
         let name = words.split(':').next().unwrap_or_default();
-        self.rank = match name {
-            "slot" | "fill" => Some(None),
+        self.ranking = match name {
+            "slot" | "fill" => Ranking::LeftToRight,
             // The order of hosts is that of the mapping.
-            "node" | "span" => None,
-            _ => Some(Some(level(name).ok_or_else(|| {
+            "node" | "span" => Ranking::AsMapped,
+            _ => Ranking::InTurn(level(name).ok_or_else(|| {
                 format!(
                     "--rank-by knows no \"{name}\"; it knows slot, fill, span, node, {}",
                     levels()
                 )
-            })?)),
+            })?),
         };
         Ok(())
     }

@@ -28,10 +28,11 @@ fn machine(packages: usize, nodes: usize, cores: usize, threads: usize) -> Topol
 
 /// The seats of so many processes, by the words of the three options.
 fn seats(topology: &Topology, processes: usize, words: [&str; 3]) -> Result<String, String> {
-    let wishes = ["map-by", "bind-to", "rank-by"].into_iter().zip(words);
-    let wishes = wishes.filter(|(_, words)| !words.is_empty());
-    let wishes: Vec<String> = wishes.map(|(name, words)| format!("{name} {words}")).collect();
-    let (policy, _) = Policy::from_wishes(&wishes)?;
+    let mut policy = Policy::default();
+    let options = [PolicyOption::MapBy, PolicyOption::BindTo, PolicyOption::RankBy];
+    for (option, words) in options.into_iter().zip(words).filter(|(_, words)| !words.is_empty()) {
+        policy.set(option, words)?;
+    }
     let seats =
         plan(topology, topology.root(), &(0..processes as u32).collect::<Vec<_>>(), &policy)?;
     let text = |seat: &Seat| seat.as_ref().map_or("all".to_owned(), CpuSet::to_string);
@@ -120,4 +121,25 @@ fn a_job_may_be_restricted_to_a_part() {
     assert_eq!(seats(&machine, 2, [""; 3]).unwrap(), "1-2 3,6,14");
     assert_eq!(seats(&machine, 4, ["core", "core", ""]).unwrap(), "1 2 3 6,14");
     assert_eq!(seats(&machine, 2, ["package", "package", ""]).unwrap(), "1-3 6,14");
+}
+
+#[test]
+fn the_last_words_of_an_option_hold() {
+    let mut policy = Policy::default();
+    for (option, words) in [
+        (PolicyOption::MapBy, "slot:pe=2:oversubscribe"),
+        (PolicyOption::BindTo, "core:overload-allowed"),
+        (PolicyOption::RankBy, "numa"),
+        (PolicyOption::MapBy, "package"),
+        (PolicyOption::BindTo, "numa"),
+        (PolicyOption::RankBy, "span"),
+    ] {
+        policy.set(option, words).unwrap();
+    }
+    let expected = Policy {
+        mapping: Mapping::Levels(vec![Kind::Package]),
+        bind: Bind::To(Kind::NumaNode),
+        ..Policy::default()
+    };
+    assert_eq!(policy, expected);
 }

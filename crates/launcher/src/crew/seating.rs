@@ -33,10 +33,10 @@ impl Seating {
     pub(super) fn of(start: &Start) -> Result<Self, LaunchError> {
         let free =
             Self { topology: None, seats: Vec::new(), parts: String::new(), description: None };
-        let (policy, _) = Policy::from_wishes(&start.wishes).map_err(LaunchError::new)?;
+        let Start { policy, seats: wanted, .. } = start;
+        check(start)?;
         let processes = start.ranks.len();
-        let wanted = wanted(start)?;
-        let is_default = policy == Policy::default() && wanted.iter().all(Option::is_none);
+        let is_default = *policy == Policy::default() && wanted.iter().all(Option::is_none);
         // A process alone and processes that outnumber the cores share all that there is.
         let is_all = is_default && (processes < 2 || processes > cores::allowed().len());
         let is_free = policy.bind == Bind::Nothing && wanted.iter().all(Option::is_none);
@@ -44,17 +44,17 @@ impl Seating {
             return Ok(free);
         }
         let has_others = start.size as usize > processes;
-        let (topology, description) = match look(&policy, has_others) {
+        let (topology, description) = match look(policy, has_others) {
             Ok(found) => found,
             // Nobody asked for more than there is without hwloc.
             Err(Error::Missing { .. }) if is_default => return Ok(free),
             Err(error) => return Err(LaunchError::new(error.to_string())),
         };
         let ranks: Vec<u32> = start.ranks.iter().map(|(rank, _)| *rank).collect();
-        let seats = binding::plan(&topology, topology.root(), &ranks, &policy);
+        let seats = binding::plan(&topology, topology.root(), &ranks, policy);
         let mut seats = seats.map_err(LaunchError::new)?;
         for (seat, wanted) in seats.iter_mut().zip(wanted) {
-            *seat = wanted.or(seat.take());
+            *seat = wanted.clone().or(seat.take());
         }
         let parts = parts_to_text(&binding::parts(&topology, &seats));
         // Where it cannot be kept, who asks looks for itself.
@@ -135,23 +135,18 @@ fn keep(text: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// For each process the hardware threads that a rankfile names.
-///
-/// # Errors
-/// This machine does not have or allow some of them.
-fn wanted(start: &Start) -> Result<Vec<Seat>, LaunchError> {
+/// Refuses what a rankfile asks for and this machine does not have or allow.
+fn check(start: &Start) -> Result<(), LaunchError> {
     let allowed: CpuSet = cores::allowed().into_iter().collect();
-    let seat = |(&(rank, _), list): (&(u32, u32), &String)| {
-        let threads = CpuSet::from_list(list).filter(|threads| !threads.is_empty());
-        match threads {
-            Some(threads) if !threads.is_subset(&allowed) => Err(LaunchError::new(format!(
+    for ((rank, _), seat) in start.ranks.iter().zip(&start.seats) {
+        if let Some(threads) = seat.as_ref().filter(|threads| !threads.is_subset(&allowed)) {
+            return Err(LaunchError::new(format!(
                 "the rankfile puts rank {rank} on the hardware threads {threads}, but this machine \
                  allows {allowed}"
-            ))),
-            seat => Ok(seat),
+            )));
         }
-    };
-    start.ranks.iter().zip(&start.seats).map(seat).collect()
+    }
+    Ok(())
 }
 
 /// By which a person tells OpenMP where its threads run.

@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use topology::CpuSet;
+
 use super::{FRAME_BYTES_MAX, Target};
 
 /// What stands before each frame: its length.
@@ -79,6 +81,7 @@ pub(super) trait Emit {
     fn text(&mut self, text: &[u8]);
     fn os_text(&mut self, text: &OsStr);
     fn target(&mut self, target: Target);
+    fn threads(&mut self, threads: &CpuSet);
     fn list<T>(&mut self, items: &[T], emit: impl Fn(&mut Self, &T));
 }
 
@@ -98,6 +101,10 @@ impl Emit for Vec<u8> {
 
     fn target(&mut self, target: Target) {
         self.push(u8::from(target == Target::Errors));
+    }
+
+    fn threads(&mut self, threads: &CpuSet) {
+        self.text(threads.to_string().as_bytes());
     }
 
     fn list<T>(&mut self, items: &[T], emit: impl Fn(&mut Self, &T)) {
@@ -145,6 +152,25 @@ impl<'a> Parse<'a> {
             1 => Some(Target::Errors),
             _ => None,
         }
+    }
+
+    pub(super) fn flag(&mut self) -> Option<bool> {
+        Some(self.byte()? != 0)
+    }
+
+    /// A set of hardware threads or ranks, which is not empty.
+    pub(super) fn threads(&mut self) -> Option<CpuSet> {
+        CpuSet::from_list(str::from_utf8(self.text()?).ok()?).filter(|set| !set.is_empty())
+    }
+
+    /// A list of at most one.
+    pub(super) fn option<T>(
+        &mut self,
+        item: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Option<T>> {
+        let mut items = self.list(item)?;
+        let only = items.pop();
+        items.is_empty().then_some(only)
     }
 
     pub(super) fn list<T>(

@@ -1,8 +1,10 @@
 //! Both sides on bytes.
 
 use proptest::prelude::*;
+use topology::{CpuSet, Kind};
 
 use super::*;
+use crate::binding::Bind;
 
 fn start() -> Start {
     let program = Program {
@@ -17,9 +19,9 @@ fn start() -> Start {
         size: 7,
         programs: vec![program, bare],
         ranks: vec![(0, 0), (3, 1)],
-        wishes: vec!["bind-to core".to_owned()],
+        policy: Policy { bind: Bind::To(Kind::Core), ..Policy::default() },
         reports_bindings: true,
-        seats: vec!["0-3".to_owned(), String::new()],
+        seats: vec![CpuSet::from_list("0-3"), None],
     }
 }
 

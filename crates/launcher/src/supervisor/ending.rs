@@ -6,7 +6,7 @@ use sys::process::{self, End, signal};
 
 use super::host::Host;
 use super::messages;
-use super::{CODE_NOT_STARTED, GRACE, GRACE_ASKED, START_TIME_MAX, Supervisor};
+use super::{CODE_NOT_STARTED, Ending, GRACE, GRACE_ASKED, START_TIME_MAX, Supervisor};
 use crate::protocol::Order;
 use crate::server::Speaks;
 
@@ -47,7 +47,7 @@ impl Supervisor<'_> {
 
     /// Asks all ranks to end; after some time they are killed.
     pub(super) fn end_all(&mut self, number: i32, grace: Duration) {
-        self.ending.get_or_insert(Instant::now() + grace);
+        self.ending.get_or_insert(Ending { deadline: Instant::now() + grace, kills: 0 });
         self.starting = None;
         for host in 0..self.hosts.len() {
             if self.hosts[host].is_waiting() {
@@ -101,9 +101,9 @@ impl Supervisor<'_> {
             self.tell(&messages::killed(number, GRACE_ASKED, &self.alive()));
         }
         self.signal_all(signal::SIGKILL);
-        self.ending = Some(Instant::now() + GRACE);
-        self.kills += 1;
-        if self.kills < KILLS_MAX {
+        let kills = self.ending.as_ref().map_or(0, |ending| ending.kills) + 1;
+        self.ending = Some(Ending { deadline: Instant::now() + GRACE, kills });
+        if kills < KILLS_MAX {
             return;
         }
         // A host that does not do even that cannot be reached any more.

@@ -5,7 +5,6 @@ use std::ffi::OsStr;
 use std::io::{self, PipeReader};
 
 use sys::process::DescriptorLimit;
-use topology::CpuSet;
 
 use super::host::Host;
 use super::relay::Relay;
@@ -91,16 +90,14 @@ fn starts(
         let pairs = (0..).zip(applications.iter().copied());
         let on_host = pairs.zip(&placement.ranks).filter(|(_, host)| **host == number);
         let ranks: Vec<(u32, u32)> = on_host.map(|(pair, _)| pair).collect();
-        let seat = |rank: u32| plan.rankfile.get(rank as usize)?.seat.as_ref();
-        let seats =
-            ranks.iter().map(|pair| seat(pair.0).map(CpuSet::to_string).unwrap_or_default());
-        let seats = seats.collect();
+        let seat = |rank: u32| plan.rankfile.get(rank as usize)?.seat.clone();
+        let seats = ranks.iter().map(|pair| seat(pair.0)).collect();
         starts.push(Start {
             job: job.clone(),
             size,
             programs,
             ranks,
-            wishes: plan.wishes.clone(),
+            policy: plan.policy.clone(),
             reports_bindings: plan.reports_bindings,
             seats,
         });

@@ -1,0 +1,140 @@
+//! How processes are bound, as a record.
+
+use topology::Kind;
+
+use super::fields::{Emit, Parse};
+use crate::binding::{Bind, Mapping, Need, Needs, Overload, Policy, Ranking};
+
+/// The kinds of objects that a policy can name, at their numbers; the rest of the numbers are caches.
+const KINDS: [Kind; 7] = [
+    Kind::Machine,
+    Kind::Package,
+    Kind::Die,
+    Kind::NumaNode,
+    Kind::Group,
+    Kind::Core,
+    Kind::Thread,
+];
+
+/// The number of the cache of level 0.
+const FIRST_CACHE: u8 = 16;
+
+/// The needs, at their numbers.
+const NEEDS: [Need; 4] = [Need::Memory, Need::Bandwidth, Need::Synchronise, Need::Network];
+
+pub(super) fn emit(frame: &mut Vec<u8>, policy: &Policy) {
+    match &policy.mapping {
+        Mapping::Slots => frame.push(0),
+        Mapping::Levels(kinds) => {
+            frame.push(1);
+            frame.list(kinds, |frame, kind| frame.push(number(*kind)));
+        }
+        Mapping::EachOf(count, kind) => {
+            frame.push(2);
+            frame.number(*count);
+            frame.push(number(*kind));
+        }
+    }
+    match policy.bind {
+        Bind::Share => frame.push(0),
+        Bind::Nothing => frame.push(1),
+        Bind::To(kind) => frame.extend([2, number(kind)]),
+    }
+    match policy.ranking {
+        Ranking::AsMapped => frame.push(0),
+        Ranking::LeftToRight => frame.push(1),
+        Ranking::InTurn(kind) => frame.extend([2, number(kind)]),
+    }
+    frame.number(policy.cores_each);
+    frame.list(policy.needs.as_slice(), |frame, needs| {
+        frame.list(&needs.groups, |frame, (ranks, needs)| {
+            frame.threads(ranks);
+            frame.list(needs, |frame, need| {
+                let number = NEEDS.iter().position(|known| known == need);
+                frame.push(number.expect("all needs are in the table") as u8);
+            });
+        });
+    });
+    let Overload { by_mapping, by_binding } = policy.overload;
+    frame.extend([u8::from(by_mapping), u8::from(by_binding)]);
+}
+
+pub(super) fn parse(fields: &mut Parse<'_>) -> Option<Policy> {
+    let mapping = match fields.byte()? {
+        0 => Mapping::Slots,
+        1 => Mapping::Levels(fields.list(kind)?),
+        2 => Mapping::EachOf(fields.number()?, kind(fields)?),
+        _ => return None,
+    };
+    let bind = match fields.byte()? {
+        0 => Bind::Share,
+        1 => Bind::Nothing,
+        2 => Bind::To(kind(fields)?),
+        _ => return None,
+    };
+    let ranking = match fields.byte()? {
+        0 => Ranking::AsMapped,
+        1 => Ranking::LeftToRight,
+        2 => Ranking::InTurn(kind(fields)?),
+        _ => return None,
+    };
+    Some(Policy {
+        mapping,
+        bind,
+        ranking,
+        cores_each: fields.number()?,
+        needs: fields.option(|fields| {
+            let need = |fields: &mut Parse<'_>| NEEDS.get(usize::from(fields.byte()?)).copied();
+            let groups = fields.list(|fields| Some((fields.threads()?, fields.list(need)?)))?;
+            Some(Needs { groups })
+        })?,
+        overload: Overload { by_mapping: fields.flag()?, by_binding: fields.flag()? },
+    })
+}
+
+fn number(kind: Kind) -> u8 {
+    match kind {
+        Kind::Cache(level) => FIRST_CACHE.saturating_add(level),
+        _ => KINDS.iter().position(|known| *known == kind).unwrap_or_default() as u8,
+    }
+}
+
+fn kind(fields: &mut Parse<'_>) -> Option<Kind> {
+    let number = fields.byte()?;
+    match number.checked_sub(FIRST_CACHE) {
+        Some(level) => Some(Kind::Cache(level)),
+        None => KINDS.get(usize::from(number)).copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fields;
+    use super::*;
+    use crate::binding::PolicyOption;
+
+    #[test]
+    fn every_policy_arrives() {
+        let each = [
+            (PolicyOption::MapBy, "slot:pe=2"),
+            (PolicyOption::MapBy, "package,die,numa,group,l3,l2,l1,core,hwthread:oversubscribe"),
+            (PolicyOption::MapBy, "ppr:3:l4cache"),
+            (PolicyOption::BindTo, "none"),
+            (PolicyOption::BindTo, "numa:overload-allowed"),
+            (PolicyOption::BindTo, "machine"),
+            (PolicyOption::RankBy, "slot"),
+            (PolicyOption::RankBy, "package"),
+            (PolicyOption::Needs, "0-7: memory, network; 0-3: sync; 4: bandwidth"),
+        ];
+        let mut policy = Policy::default();
+        for (option, words) in each {
+            policy.set(option, words).unwrap();
+            let mut frame = vec![0];
+            emit(&mut frame, &policy);
+            assert_eq!(fields::parse(&frame, |_, fields| parse(fields)), Some(policy.clone()));
+            for length in 1..frame.len() {
+                assert_eq!(fields::parse(&frame[..length], |_, fields| parse(fields)), None);
+            }
+        }
+    }
+}
