@@ -12,6 +12,7 @@ pub mod limits;
 pub mod rail;
 pub mod region;
 pub mod slots;
+pub mod variables;
 
 pub use error::{Error, ErrorClass, Result};
 pub use ids::{ContextId, GateId, RailId};

@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
+use base::variables;
 use launcher::binding::{HostOrder, Mapping, PolicyOption};
 use launcher::{Application, Host, Plan};
 use options::{Meaning, OPTIONS, Takes};
@@ -89,8 +90,10 @@ fn parse(words: &[OsString]) -> Result<Asked, String> {
             }
         }
     }
-    if let Some(command) = env::var_os(LAUNCH_AGENT).filter(|_| plan.launch_agent.is_empty()) {
-        plan.launch_agent = command_words(LAUNCH_AGENT, &command)?;
+    if let Some(command) =
+        env::var_os(variables::LAUNCH_AGENT).filter(|_| plan.launch_agent.is_empty())
+    {
+        plan.launch_agent = command_words(variables::LAUNCH_AGENT, &command)?;
     }
     let single = plan.applications.len() == 1;
     if !plan.rankfile.is_empty() && plan.applications.iter().any(|app| !app.hosts.is_empty()) {
@@ -135,9 +138,6 @@ fn usual_processes(application: &Application) -> Result<u32, String> {
     }
     Err(format!("the hosts have {count} slots; say with -n how many processes to start"))
 }
-
-/// The variable that names the command by which hosts are reached.
-const LAUNCH_AGENT: &str = "COMBRAY_LAUNCH_AGENT";
 
 /// The words of a command.
 fn command_words(option: &str, command: &OsStr) -> Result<Vec<OsString>, String> {
@@ -222,13 +222,16 @@ impl Reader<'_> {
                 }
             }
             Meaning::InitialErrhandler => {
-                self.global.insert(INITIAL_ERRHANDLER.into(), error_handler(name, &value)?.into());
+                self.global.insert(
+                    variables::INITIAL_ERRHANDLER.into(),
+                    error_handler(name, &value)?.into(),
+                );
             }
             Meaning::Rankfile => self.plan.rankfile = hosts::read_rankfile(name, raw)?,
             Meaning::Record => {
                 let file = std::path::absolute(raw)
                     .map_err(|cause| format!("{name} wants the name of a file: {cause}"))?;
-                self.global.insert(RECORD.into(), file.into());
+                self.global.insert(variables::RECORD.into(), file.into());
             }
             Meaning::Folder => self.application.folder = Some(raw.into()),
             Meaning::Hosts => self.add_hosts(name, hosts::read_list(name, &value)?)?,
@@ -326,16 +329,10 @@ fn variable(option: &str, values: &[OsString]) -> Result<Option<(OsString, OsStr
     Ok(pair)
 }
 
-/// The variable by which the library learns the initial error handler.
-const INITIAL_ERRHANDLER: &str = "COMBRAY_INITIAL_ERRHANDLER";
-
-/// The variable by which the library learns where to write the matrix of communication.
-const RECORD: &str = "COMBRAY_RECORD";
-
 /// The name of an initial error handler, as the standard's info key `mpi_initial_errhandler` has
 /// it; also without the beginning that all share, and in capitals.
 fn error_handler(option: &str, value: &str) -> Result<&'static str, String> {
-    let known = VARIABLES.iter().find(|variable| variable.name == INITIAL_ERRHANDLER);
+    let known = VARIABLES.iter().find(|variable| variable.name == variables::INITIAL_ERRHANDLER);
     let names = known.map_or(&[][..], |variable| variable.values);
     let wanted = value.to_lowercase();
     let is_it =

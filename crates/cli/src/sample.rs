@@ -18,6 +18,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
+use base::variables;
 use clap::Args;
 use collectives::Costs;
 use driver_tcp::{Selection, usable};
@@ -207,8 +208,8 @@ fn measure(
         ));
     }
     // Packets shall not share costs.
-    let mut variables = vec!["COMBRAY_STRATEGY=direct".to_owned()];
-    variables.extend(rail.net.as_ref().map(|net| format!("COMBRAY_NET={net}")));
+    let mut variables = vec![format!("{}=direct", variables::STRATEGY)];
+    variables.extend(rail.net.as_ref().map(|net| format!("{}={net}", variables::NET)));
     let mut results = String::new();
     for [benchmark, sizes, window] in benchmarks {
         let mut words = vec![program.clone().into_os_string()];
@@ -254,12 +255,12 @@ fn own_program() -> Result<OsString, String> {
 }
 
 fn describe() -> Description {
-    let wanted = env::var("COMBRAY_NET").unwrap_or_default();
+    let wanted = env::var(variables::NET).unwrap_or_default();
     let selection = Selection::parse(&wanted).unwrap_or_default();
     let interfaces = usable(&selection).into_iter();
     Description {
         host: samples::host(),
-        place: env::var("COMBRAY_NODE").ok(),
+        place: env::var(variables::NODE).ok(),
         interfaces: interfaces.map(|one| (one.name, one.address, one.prefix)).collect(),
         copied_bytes_per_us: copied_bytes_per_us(),
     }
@@ -297,7 +298,7 @@ fn keep(findings: &str) -> Result<(), String> {
     samples.costs = measured.then_some(costs).or(samples.costs);
     let path = samples.write(&folder)?;
     // Of two processes of one machine both write the same; one says so.
-    if env::var("COMBRAY_LOCAL_RANK").is_ok_and(|rank| rank == "0") {
+    if env::var(variables::LOCAL_RANK).is_ok_and(|rank| rank == "0") {
         println!("Kept for {host} in {}", path.display());
     }
     Ok(())
@@ -329,6 +330,6 @@ mod tests {
         assert_eq!(rails[1].net.as_deref(), Some("10.0.1.1/24"));
         assert_eq!(rails_between(&[one.clone(), one.clone()]).unwrap()[0].names[0], "shm");
         let far = host("far", &[("eth0", "192.168.7.1")]);
-        assert!(rails_between(&[one, far]).unwrap_err().contains("COMBRAY_NET"));
+        assert!(rails_between(&[one, far]).unwrap_err().contains(variables::NET));
     }
 }

@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use base::variables;
+
 use crate::prefix;
 
 /// Which compiler is wrapped.
@@ -23,8 +25,8 @@ impl Language {
     /// MPI know.
     fn variables(self) -> [&'static str; 3] {
         match self {
-            Self::C => ["COMBRAY_CC", "MPICH_CC", "OMPI_CC"],
-            Self::Cxx => ["COMBRAY_CXX", "MPICH_CXX", "OMPI_CXX"],
+            Self::C => [variables::CC, "MPICH_CC", "OMPI_CC"],
+            Self::Cxx => [variables::CXX, "MPICH_CXX", "OMPI_CXX"],
         }
     }
 

@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use base::variables;
 use driver_tcp::Selection;
 use engine::strategy;
 use topology::Parts;
@@ -29,7 +30,7 @@ pub struct Variable {
 /// The variables that a person may set.
 pub const VARIABLES: &[Variable] = &[
     Variable {
-        name: "COMBRAY_INITIAL_ERRHANDLER",
+        name: variables::INITIAL_ERRHANDLER,
         values: &["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"],
         help: "what an error does until the program sets an error handler (combray run \
                -initial-errhandler sets this variable)",
@@ -37,7 +38,7 @@ pub const VARIABLES: &[Variable] = &[
         changeable: false,
     },
     Variable {
-        name: "COMBRAY_SINGLE_COPY",
+        name: variables::SINGLE_COPY,
         values: &["auto", "never"],
         help: "whether large messages inside a machine are copied once, by reading the sender's \
                memory, where the system allows it",
@@ -45,7 +46,7 @@ pub const VARIABLES: &[Variable] = &[
         changeable: false,
     },
     Variable {
-        name: "COMBRAY_STRATEGY",
+        name: variables::STRATEGY,
         values: &strategy::NAMES,
         help: "what rails carry next of what waits: one packet for each message (direct), small \
                ones together (aggregate), large ones over all rails (split), urgent ones first \
@@ -55,7 +56,7 @@ pub const VARIABLES: &[Variable] = &[
         changeable: true,
     },
     Variable {
-        name: "COMBRAY_SHARED_WINDOWS",
+        name: variables::SHARED_WINDOWS,
         values: &["auto", "never"],
         help: "whether the memory that comes with a window of one-sided communication is shared by \
                the processes of a machine; the value of rank 0 of the window counts",
@@ -63,7 +64,7 @@ pub const VARIABLES: &[Variable] = &[
         changeable: true,
     },
     Variable {
-        name: "COMBRAY_BOARDS",
+        name: variables::BOARDS,
         values: &["auto", "never"],
         help: "whether the processes of a communicator that are all on one machine share memory for \
                collective operations without messages; the value of its rank 0 counts",
@@ -71,7 +72,7 @@ pub const VARIABLES: &[Variable] = &[
         changeable: true,
     },
     Variable {
-        name: "COMBRAY_HELPER",
+        name: variables::HELPER,
         values: &["auto", "never"],
         help: "whether a thread of the library makes progress while the program computes; it sleeps \
                until something arrives",
@@ -79,7 +80,7 @@ pub const VARIABLES: &[Variable] = &[
         changeable: false,
     },
     Variable {
-        name: "COMBRAY_PREFER",
+        name: variables::PREFER,
         values: &Aim::NAMES,
         help: "what counts first: that each message is there soon (latency), that much gets through \
                (bandwidth), or that the processor is left to the program (compute: waits sleep \
@@ -112,73 +113,67 @@ pub enum InitialErrorHandler {
 /// The variables that take any text, each with what it does.
 pub const TEXTS: &[(&str, &str)] = &[
     (
-        NET,
+        variables::NET,
         "the network interfaces to use, by name (eth0) or network (10.1.0.0/16), with commas \
          between; after ^ those not to use; nothing: all that lead to other machines",
     ),
     (
-        NODE,
+        variables::NODE,
         "a name for this machine: processes that have another one talk over the network, also on \
          the same machine",
     ),
     (
-        COLLECTIVES,
+        variables::COLLECTIVES,
         "algorithms of collective operations, like allreduce:ring,bcast:binomial, where the \
          fastest by prediction is not wanted; combray info --collectives lists them; the value of \
          process 0 counts",
     ),
     (
-        RECORD,
+        variables::RECORD,
         "a file for the matrix of communication, the bytes and messages between all processes; \
          process 0 writes it when the job ends (combray run --record sets this variable)",
     ),
 ];
-
-const NET: &str = "COMBRAY_NET";
-const NODE: &str = "COMBRAY_NODE";
-const RECORD: &str = "COMBRAY_RECORD";
-const CORES: &str = "COMBRAY_CORES";
-pub(crate) const COLLECTIVES: &str = "COMBRAY_COLLECTIVES";
 
 /// The network interfaces that `COMBRAY_NET` lets in.
 ///
 /// # Errors
 /// What stands there makes no sense.
 pub fn networks() -> Result<Selection, String> {
-    let text = env::var(NET).unwrap_or_default();
-    Selection::parse(&text).map_err(|wrong| format!("{NET}: {wrong}"))
+    let text = env::var(variables::NET).unwrap_or_default();
+    Selection::parse(&text).map_err(|wrong| format!("{}: {wrong}", variables::NET))
 }
 
 /// The name that `COMBRAY_NODE` gives to this machine.
 pub fn node() -> Option<String> {
-    env::var(NODE).ok().filter(|node| !node.is_empty())
+    env::var(variables::NODE).ok().filter(|node| !node.is_empty())
 }
 
 /// The file that `COMBRAY_RECORD` names for the matrix of communication.
 pub fn record() -> Option<PathBuf> {
-    env::var_os(RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)
+    env::var_os(variables::RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
 /// How many cores all processes of this machine may use together, if the launcher that bound them
 /// told.
 pub(crate) fn cores_together() -> Option<usize> {
-    env::var(CORES).ok()?.parse().ok()
+    env::var(variables::CORES).ok()?.parse().ok()
 }
 
 /// In which parts of this machine its processes run, in the order of their ranks, if the launcher that
 /// bound them told.
 pub(crate) fn parts_here() -> Option<Vec<Parts>> {
-    topology::parts_from_text(&env::var("COMBRAY_PARTS").ok()?).ok()
+    topology::parts_from_text(&env::var(variables::PARTS).ok()?).ok()
 }
 
 /// The place of this process among those of the job on this machine, if the launcher told.
 pub(crate) fn local_rank() -> Option<usize> {
-    env::var("COMBRAY_LOCAL_RANK").ok()?.parse().ok()
+    env::var(variables::LOCAL_RANK).ok()?.parse().ok()
 }
 
 /// How many processes of the job are on this machine, if the launcher told.
 pub(crate) fn processes_here() -> Option<u32> {
-    env::var("COMBRAY_LOCAL_SIZE").ok()?.parse().ok()
+    env::var(variables::LOCAL_SIZE).ok()?.parse().ok()
 }
 
 /// The switches above this machine, from the outermost on, if the batch system told.
@@ -194,24 +189,6 @@ pub(crate) fn switches() -> Vec<String> {
 
 /// Longer names of switches are not told to others, in bytes.
 const SWITCH_NAME_MAX: usize = 64;
-
-/// Variables that the launcher and the compiler wrappers set or read.
-const OTHERS: &[&str] = &[
-    "COMBRAY_RANK",
-    "COMBRAY_SIZE",
-    "COMBRAY_LOCAL_RANK",
-    "COMBRAY_LOCAL_SIZE",
-    "COMBRAY_JOB",
-    "COMBRAY_CORES",
-    "COMBRAY_PARTS",
-    "COMBRAY_TOPOLOGY",
-    "COMBRAY_LAUNCH_AGENT",
-    "COMBRAY_PMIX_LIBRARY",
-    "COMBRAY_BOX",
-    "COMBRAY_NODE",
-    "COMBRAY_CC",
-    "COMBRAY_CXX",
-];
 
 /// The values of all variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -283,12 +260,10 @@ impl Configuration {
         let mut complaints = Vec::new();
         for (name, value) in variables {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
-            let is_text = TEXTS.iter().any(|text| text.0 == name);
-            if !name.starts_with("COMBRAY_") || is_text || OTHERS.contains(&&*name) {
-                continue;
-            }
             let Some(index) = VARIABLES.iter().position(|variable| variable.name == name) else {
-                complaints.push(unknown(&name));
+                if name.starts_with(variables::PREFIX) && !variables::ALL.contains(&&*name) {
+                    complaints.push(unknown(&name));
+                }
                 continue;
             };
             let values = VARIABLES[index].values;
@@ -306,9 +281,7 @@ impl Configuration {
 }
 
 fn unknown(name: &str) -> String {
-    let texts = TEXTS.iter().map(|text| text.0);
-    let known = VARIABLES.iter().map(|variable| variable.name).chain(OTHERS.iter().copied());
-    let known = known.chain(texts);
+    let known = variables::ALL.iter().copied();
     let nearest = known.min_by_key(|known| distance(known, name)).unwrap_or_default();
     format!("{name} is no variable of Combray; did you mean {nearest}?")
 }

@@ -3,9 +3,10 @@
 
 use std::env;
 
+use base::variables;
 use collectives::{Costs, Operation, Preferences};
 
-use crate::configuration::{self, COLLECTIVES, distance};
+use crate::configuration::{self, distance};
 
 /// What all processes of a job follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl Guidance {
     /// That of this process, from what was measured of its machine and from the environment; the
     /// sentences tell what in it was not understood.
     pub fn of_environment(measured: Option<Costs>) -> (Self, Vec<String>) {
-        let wanted = env::var(COLLECTIVES).unwrap_or_default();
+        let wanted = env::var(variables::COLLECTIVES).unwrap_or_default();
         let (preferences, complaints) = preferences(&wanted);
         let records = configuration::record().is_some();
         (Self { costs: measured.unwrap_or_default(), preferences, records }, complaints)
@@ -54,7 +55,7 @@ pub fn preferences(text: &str) -> (Preferences, Vec<String>) {
     let mut complaints = Vec::new();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         if let Err(complaint) = note(&mut preferences, word) {
-            complaints.push(format!("{COLLECTIVES}: {complaint}; ignored"));
+            complaints.push(format!("{}: {complaint}; ignored", variables::COLLECTIVES));
         }
     }
     (preferences, complaints)

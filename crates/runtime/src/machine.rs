@@ -2,10 +2,8 @@
 
 use std::sync::OnceLock;
 
+use base::variables;
 use topology::{Hwloc, Scope, Topology};
-
-/// The variable by which the launcher tells where it has left the description of the machine.
-const DESCRIPTION: &str = "COMBRAY_TOPOLOGY";
 
 /// The whole machine as the system shows it to the job, devices aside. None: hwloc is missing.
 pub fn tree() -> Option<&'static Topology> {
@@ -23,7 +21,7 @@ pub fn tree_with_devices() -> Option<&'static Topology> {
 
 /// What the launcher found out once for all its processes.
 fn told() -> Option<Topology> {
-    let text = std::fs::read_to_string(std::env::var_os(DESCRIPTION)?).ok()?;
+    let text = std::fs::read_to_string(std::env::var_os(variables::TOPOLOGY)?).ok()?;
     Topology::from_xml(&text).ok()
 }
 

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use base::variables;
 use serde_json::{Value, json};
 use topology::{Cluster, Hwloc, Member, Scope, Topology, switches_by_slurm};
 
@@ -98,7 +99,7 @@ fn ask(options: &TopoOptions, job: Option<&str>) -> Result<HashMap<usize, Value>
 /// hwloc is missing.
 pub fn report(job: &OsStr) -> Result<i32, String> {
     let machine = Hwloc::load().and_then(|hwloc| hwloc.this_machine(Scope::Devices));
-    let rank = env::var("COMBRAY_RANK").ok().and_then(|rank| rank.parse::<u32>().ok());
+    let rank = env::var(variables::RANK).ok().and_then(|rank| rank.parse::<u32>().ok());
     let of_job = match job.to_str() {
         Some(name) if !name.is_empty() => processes::of_job_named(name),
         _ => Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use base::variables;
 use launcher::binding::Seat;
 use serde_json::{Value, json};
 use topology::{CpuSet, Kind, ObjectId, Topology};
@@ -94,14 +95,14 @@ pub fn of_job(job: i32) -> Result<Vec<Process>, String> {
 /// The name of the job that processes below a process, or itself, belong to.
 pub fn name_of_job(job: i32) -> Option<String> {
     let mut numbers = std::iter::once(job).chain(sys::process::descendants(job));
-    numbers.find_map(|number| variable(number, "COMBRAY_JOB="))
+    numbers.find_map(|number| variable(number, variables::JOB))
 }
 
 /// The processes of this machine that belong to a job of this name, in the order of their ranks.
 pub fn of_job_named(name: &str) -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_member = |number: &i32| variable(*number, "COMBRAY_JOB=").as_deref() == Some(name);
+    let is_member = |number: &i32| variable(*number, variables::JOB).as_deref() == Some(name);
     let mut all: Vec<Process> = numbers.filter(is_member).filter_map(process).collect();
     all.retain(|process| process.rank.is_some());
     all.sort_by_key(|process| (process.rank, process.number));
@@ -109,17 +110,17 @@ pub fn of_job_named(name: &str) -> Vec<Process> {
     all
 }
 
-/// The value of a variable in the environment of a process; `start` is its name with the `=`.
-fn variable(number: i32, start: &str) -> Option<String> {
+/// The value of a variable in the environment of a process.
+fn variable(number: i32, name: &str) -> Option<String> {
     let environment = fs::read(format!("/proc/{number}/environ")).ok()?;
     let mut variables = environment.split(|byte| *byte == 0);
-    let value = variables.find_map(|one| one.strip_prefix(start.as_bytes()))?;
+    let value = variables.find_map(|one| one.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
 fn process(number: i32) -> Option<Process> {
     let allowed = allowed(&format!("/proc/{number}/status"))?;
-    let rank = variable(number, "COMBRAY_RANK=").and_then(|digits| digits.parse().ok());
+    let rank = variable(number, variables::RANK).and_then(|digits| digits.parse().ok());
     let entries = fs::read_dir(format!("/proc/{number}/task")).ok()?.flatten().take(THREADS_MAX);
     let thread = |entry: fs::DirEntry| {
         let thread = entry.file_name().to_str()?.parse().ok()?;

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use ::pmix::{LIBRARY, Library};
 
-use crate::JoinError;
+use base::variables::PMIX_LIBRARY;
 
-/// The variable that names the library, before all other places.
-const VARIABLE: &str = "COMBRAY_PMIX_LIBRARY";
+use crate::JoinError;
 
 /// Variables with folders in whose `lib` a launcher's own library lies.
 const PREFIXES: &[&str] = &["PMIX_PREFIX", "OPAL_PREFIX", "PRTE_PREFIX"];
@@ -27,10 +26,10 @@ const ANCESTORS_MAX: usize = 8;
 /// # Errors
 /// It is nowhere; says where it was looked for.
 pub(super) fn load() -> Result<Library, JoinError> {
-    if let Some(path) = env::var_os(VARIABLE) {
+    if let Some(path) = env::var_os(PMIX_LIBRARY) {
         let loaded = Library::load(Path::new(&path));
         return loaded
-            .map_err(|cause| JoinError::new(format!("{VARIABLE} cannot be used: {cause}")));
+            .map_err(|cause| JoinError::new(format!("{PMIX_LIBRARY} cannot be used: {cause}")));
     }
     let mut tried = Vec::new();
     for path in candidates() {
@@ -42,7 +41,7 @@ pub(super) fn load() -> Result<Library, JoinError> {
     Err(JoinError::new(format!(
         "a launcher that speaks PMIx started this process, but its library cannot be loaded ({}). \
          Install it (libpmix2 in Debian and Ubuntu, pmix in Fedora, RHEL and SUSE), or set \
-         {VARIABLE} to its path; under Slurm, \"srun --mpi=pmi2\" does without; or start the \
+         {PMIX_LIBRARY} to its path; under Slurm, \"srun --mpi=pmi2\" does without; or start the \
          program with \"combray run\"",
         tried.join("; ")
     )))

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 
+use base::variables;
 use sys::cores;
 use sys::mapping::create_memory_file;
 use topology::{CpuSet, Error, Hwloc, Kind, Scope, Topology, parts_to_text};
@@ -89,11 +90,11 @@ impl Seating {
         let (Some(topology), Some(threads)) = (&self.topology, self.seat(local_rank)) else {
             return Vec::new();
         };
-        let mut variables = vec![("COMBRAY_CORES", cores::usable().to_string())];
-        variables.push(("COMBRAY_PARTS", self.parts.clone()));
+        let mut variables = vec![(variables::CORES, cores::usable().to_string())];
+        variables.push((variables::PARTS, self.parts.clone()));
         if let Some(file) = &self.description {
             let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-            variables.push(("COMBRAY_TOPOLOGY", path));
+            variables.push((variables::TOPOLOGY, path));
         }
         let is_set = |name: &&str| {
             std::env::var_os(name).is_some()

@@ -2,16 +2,19 @@
 
 use std::ffi::OsString;
 
+use base::variables;
+
 /// Beginnings of variables by which launchers tell a process its place. Those of a launcher further
 /// out are no longer true for the processes of this job.
 const OF_LAUNCHERS: &[&str] = &[
-    "COMBRAY_RANK",
-    "COMBRAY_SIZE",
-    "COMBRAY_LOCAL_",
-    "COMBRAY_CORES",
-    "COMBRAY_PARTS",
-    "COMBRAY_TOPOLOGY",
-    "COMBRAY_JOB",
+    variables::RANK,
+    variables::SIZE,
+    variables::LOCAL_RANK,
+    variables::LOCAL_SIZE,
+    variables::CORES,
+    variables::PARTS,
+    variables::TOPOLOGY,
+    variables::JOB,
     "PMI_",
     "PMIX_RANK",
     "PMIX_NAMESPACE",
@@ -50,12 +53,12 @@ pub(super) struct Place<'a> {
 pub(super) fn of_rank(place: &Place<'_>) -> impl Iterator<Item = (&'static str, String)> {
     let Place { rank, size, local_rank, local_size, job } = *place;
     let numbers = [
-        (rank, ["COMBRAY_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"].as_slice()),
-        (size, &["COMBRAY_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]),
+        (rank, [variables::RANK, "PMI_RANK", "OMPI_COMM_WORLD_RANK"].as_slice()),
+        (size, &[variables::SIZE, "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]),
         (
             local_rank,
             &[
-                "COMBRAY_LOCAL_RANK",
+                variables::LOCAL_RANK,
                 "PMI_LOCAL_RANK",
                 "OMPI_COMM_WORLD_LOCAL_RANK",
                 "MPI_LOCALRANKID",
@@ -64,7 +67,7 @@ pub(super) fn of_rank(place: &Place<'_>) -> impl Iterator<Item = (&'static str, 
         (
             local_size,
             &[
-                "COMBRAY_LOCAL_SIZE",
+                variables::LOCAL_SIZE,
                 "PMI_LOCAL_SIZE",
                 "OMPI_COMM_WORLD_LOCAL_SIZE",
                 "MPI_LOCALNRANKS",
@@ -74,7 +77,7 @@ pub(super) fn of_rank(place: &Place<'_>) -> impl Iterator<Item = (&'static str, 
     let each = |(number, names): (u32, &'static [&'static str])| {
         names.iter().map(move |&name| (name, number.to_string()))
     };
-    numbers.into_iter().flat_map(each).chain([("COMBRAY_JOB", job.to_owned())])
+    numbers.into_iter().flat_map(each).chain([(variables::JOB, job.to_owned())])
 }
 
 #[cfg(test)]

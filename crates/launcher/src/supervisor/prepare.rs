@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{self, PipeReader};
 
+use base::variables;
 use sys::process::DescriptorLimit;
 
 use super::host::Host;
@@ -132,12 +133,12 @@ fn for_elsewhere(mut program: Program) -> io::Result<Program> {
 }
 
 /// Variables that belong to this machine, or to this launcher, though their names are ours.
-const NOT_PASSED_ON: &[&str] = &["COMBRAY_NODE", "COMBRAY_LAUNCH_AGENT"];
+const NOT_PASSED_ON: &[&str] = &[variables::NODE, variables::LAUNCH_AGENT];
 
 /// Whether one of the launcher's variables goes with the program to another machine.
 fn is_passed_on(name: &OsStr) -> bool {
-    let bytes = name.as_encoded_bytes();
-    let is_known = name == "PATH" || name == "LD_LIBRARY_PATH" || bytes.starts_with(b"COMBRAY_");
+    let is_ours = name.as_encoded_bytes().starts_with(variables::PREFIX.as_bytes());
+    let is_known = name == "PATH" || name == "LD_LIBRARY_PATH" || is_ours;
     is_known
         && !NOT_PASSED_ON.iter().any(|known| name == *known)
         && crew::stale(std::iter::once(name.to_owned())).next().is_none()

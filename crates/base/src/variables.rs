@@ -1,0 +1,74 @@
+//! The names of all variables of the environment that Combray sets or reads, in one table.
+
+macro_rules! variables {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        $($(#[$doc])* pub const $name: &str = $text;)*
+
+        /// All of them.
+        pub const ALL: &[&str] = &[$($name),*];
+    };
+}
+
+/// How the names of all of them begin.
+pub const PREFIX: &str = "COMBRAY_";
+
+variables! {
+    /// Whether collective operations inside a machine use boards in shared memory.
+    BOARDS = "COMBRAY_BOARDS";
+    /// The folder of an emulated host, for the tests.
+    BOX = "COMBRAY_BOX";
+    /// The C compiler behind the wrapper.
+    CC = "COMBRAY_CC";
+    /// The algorithms of collective operations that a person wants.
+    COLLECTIVES = "COMBRAY_COLLECTIVES";
+    /// How many cores the processes of a machine may use together; set by the launcher.
+    CORES = "COMBRAY_CORES";
+    /// The C++ compiler behind the wrapper.
+    CXX = "COMBRAY_CXX";
+    /// Whether a thread makes progress while the program computes.
+    HELPER = "COMBRAY_HELPER";
+    /// What an error does until the program sets an error handler.
+    INITIAL_ERRHANDLER = "COMBRAY_INITIAL_ERRHANDLER";
+    /// The name of the job; set by the launcher.
+    JOB = "COMBRAY_JOB";
+    /// The command by which other hosts are reached.
+    LAUNCH_AGENT = "COMBRAY_LAUNCH_AGENT";
+    /// The rank among the processes of a machine; set by the launcher.
+    LOCAL_RANK = "COMBRAY_LOCAL_RANK";
+    /// How many processes the machine has; set by the launcher.
+    LOCAL_SIZE = "COMBRAY_LOCAL_SIZE";
+    /// The network interfaces to use.
+    NET = "COMBRAY_NET";
+    /// A name for this machine.
+    NODE = "COMBRAY_NODE";
+    /// In which parts of a machine its processes run; set by the launcher.
+    PARTS = "COMBRAY_PARTS";
+    /// The library for PMIx.
+    PMIX_LIBRARY = "COMBRAY_PMIX_LIBRARY";
+    /// What counts first: latency, bandwidth or the processor.
+    PREFER = "COMBRAY_PREFER";
+    /// The rank in the job; set by the launcher.
+    RANK = "COMBRAY_RANK";
+    /// The file for the matrix of communication.
+    RECORD = "COMBRAY_RECORD";
+    /// Whether windows share memory inside a machine.
+    SHARED_WINDOWS = "COMBRAY_SHARED_WINDOWS";
+    /// Whether large messages inside a machine are copied once.
+    SINGLE_COPY = "COMBRAY_SINGLE_COPY";
+    /// How many processes the job has; set by the launcher.
+    SIZE = "COMBRAY_SIZE";
+    /// What rails carry next.
+    STRATEGY = "COMBRAY_STRATEGY";
+    /// Where the launcher has left the description of the machine.
+    TOPOLOGY = "COMBRAY_TOPOLOGY";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_begin_alike() {
+        assert!(ALL.iter().all(|name| name.starts_with(PREFIX)));
+    }
+}
