@@ -93,11 +93,11 @@ fn an_answer_without_end_is_an_error() {
 }
 
 #[test]
-fn what_is_no_socket_is_left_alone() {
+fn what_this_process_opened_is_left_alone() {
     let file = File::open("/dev/null").unwrap();
     let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file);
     let error = connection(descriptor).unwrap_err().to_string();
-    assert!(error.contains("something else"), "{error}");
+    assert!(error.contains("not inherited"), "{error}");
     assert!(file.metadata().is_ok());
     assert!(connection(-1).is_err());
 }
