@@ -6,10 +6,7 @@
 //! it sees that the bell is armed. Each arming is rung once, and threads that sleep with the same
 //! ticket are woken by the same ringing.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, Ordering};
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::primitive::{AtomicU32, Ordering};
 
 /// Two words, in memory that those who ring share with the owner. All zero in the beginning.
 #[derive(Debug, Default)]

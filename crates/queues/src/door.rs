@@ -13,10 +13,7 @@
 
 use std::fmt;
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// Who is inside: the program, or its guest, or nobody.
 #[derive(Default)]

@@ -5,9 +5,9 @@
 //! no atomic operation, which would wait until the packet before has left the core.
 
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
 
-use crate::ring::{FILLER, HEADER_BYTES, Place, lines_for, pack_header, packet_bytes_max};
+use crate::primitive::Ordering;
+use crate::ring::{FILLER, Place, lines_for, pack_header, packet_bytes_max};
 
 /// The sender's end of a lane.
 pub struct Producer {
@@ -56,14 +56,10 @@ impl Producer {
             self.publish(filler, FILLER);
         }
         let first = self.tail;
-        // SAFETY:
-        // - The lines from `first` on do not wrap, and there is no other producer.
-        // - The consumer has passed them (`find_room` looked at `head` with acquire), and will not
-        //   look at their bytes before the header is published below.
-        let body = unsafe {
-            std::slice::from_raw_parts_mut(self.place.line(first).add(HEADER_BYTES), length)
-        };
-        fill(body);
+        // SAFETY: the lines from `first` on do not wrap, and there is no other producer. The consumer has
+        // passed them (`find_room` looked at `head` with acquire), and will not look at their bytes
+        // before the header is published below.
+        unsafe { self.place.fill(first, length, fill) };
         self.publish(wanted, length as u64);
         true
     }
@@ -107,7 +103,7 @@ impl Producer {
 /// No more lines are taken ahead: what is pushed meanwhile waits for them.
 const LINES_AHEAD_MAX: u64 = 32;
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -11,4 +11,5 @@ pub mod door;
 pub mod lane;
 pub mod lock;
 pub mod offer;
+mod primitive;
 pub mod ring;

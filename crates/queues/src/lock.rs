@@ -5,12 +5,8 @@
 //! is woken alone. Who comes while a sleeper is being woken may be faster: the lock does not lie idle
 //! until that one has a core.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, Ordering};
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use crate::door::Threads;
+use crate::primitive::{AtomicU32, Ordering};
 
 /// A lock without data. It has no guard: whoever takes it gives it back.
 #[derive(Default, Debug)]

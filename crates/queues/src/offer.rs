@@ -5,10 +5,7 @@
 //! the sender's from when it claims the offer, by exchanging one word, until it says that the data is
 //! written; else the owner's, who takes an offer back by exchanging the same word.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 use base::MessageLabel;
 

@@ -18,8 +18,19 @@
 //! as a copy of one packet takes; its death ends the job. This is the price of one queue per
 //! receiver instead of one per pair of processes, which would have to be polled one by one.
 
+#[cfg(loom)]
+mod modelled;
+#[cfg(not(loom))]
+mod place;
+
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+#[cfg(loom)]
+pub(crate) use modelled::Place;
+#[cfg(not(loom))]
+pub(crate) use place::Place;
+
+use crate::primitive::{AtomicU64, Ordering};
 
 /// Bytes of a line.
 pub const LINE_BYTES: usize = 64;
@@ -43,7 +54,7 @@ const PUBLICATIONS_PER_LAP: usize = 8;
 
 /// What producers and consumer share besides the lines; all zero in a new ring.
 #[repr(C)]
-struct Control {
+pub(crate) struct Control {
     /// Lines consumed since the beginning. Written by the consumer (release, after it has read
     /// and cleared them), read by producers (acquire, before they write them again).
     head: AtomicU64,
@@ -53,68 +64,30 @@ struct Control {
     _keep_lines_apart: [u64; 15],
 }
 
-/// Where a ring lies.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    control: NonNull<Control>,
-    lines: NonNull<u8>,
-    mask: u64,
-    lap_shift: u32,
+impl Control {
+    #[cfg(loom)]
+    fn zeroed() -> Self {
+        let (head, tail) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { head, _keep_apart: [0; 15], tail, _keep_lines_apart: [0; 15] }
+    }
+}
+
+fn check_lines(lines: usize) {
+    assert!(lines.is_power_of_two() && lines >= 2 * PUBLICATIONS_PER_LAP);
+    assert!((lines as u64) < lines_for(FILLER as usize), "a filler is longer than any ring");
 }
 
 impl Place {
-    /// # Safety
-    /// As for [`Producer::new`].
-    pub(crate) unsafe fn new(memory: NonNull<u8>, lines: usize) -> Self {
-        assert!(lines.is_power_of_two() && lines >= 2 * PUBLICATIONS_PER_LAP);
-        assert!((lines as u64) < lines_for(FILLER as usize), "a filler is longer than any ring");
-        assert!(memory.as_ptr().cast::<Control>().is_aligned());
-        let control = memory.cast::<Control>();
-        // SAFETY: the caller vouches for `memory_bytes(lines)` bytes, of which control is the
-        // first part.
-        let first_line = unsafe { control.add(1).cast::<u8>() };
-        let lap_shift = lines.trailing_zeros();
-        Self { control, lines: first_line, mask: lines as u64 - 1, lap_shift }
-    }
-
-    #[inline]
-    fn control(&self) -> &Control {
-        // SAFETY: `new`'s caller vouched for the memory as long as this value lives; the fields
-        // are atomics, so sharing is fine.
-        unsafe { self.control.as_ref() }
-    }
-
-    /// How many lines there are.
-    #[inline]
-    pub(crate) fn lines(&self) -> u64 {
-        self.mask + 1
-    }
-
     /// Lines that the consumer has given back, since the beginning.
     #[inline]
     pub(crate) fn head(&self) -> u64 {
         self.control().head.load(Ordering::Acquire)
     }
 
-    #[inline]
-    pub(crate) fn line(&self, number: u64) -> *mut u8 {
-        let index = (number & self.mask) as usize;
-        // SAFETY: the index is below the number of lines.
-        unsafe { self.lines.as_ptr().add(index * LINE_BYTES) }
-    }
-
-    #[inline]
-    pub(crate) fn header(&self, number: u64) -> &AtomicU64 {
-        // SAFETY: every line begins, aligned, with a word that is only accessed atomically once
-        // the ring is in use, or lies inside a packet's bytes, which nobody looks at until the
-        // consumer cleared it.
-        unsafe { &*self.line(number).cast::<AtomicU64>() }
-    }
-
     /// A number that changes from lap to lap and is never zero.
     #[inline]
     pub(crate) fn lap(&self, number: u64) -> u64 {
-        (number >> self.lap_shift) & 0x7fff | 0x8000
+        (number >> self.lines().trailing_zeros()) & 0x7fff | 0x8000
     }
 }
 
@@ -164,16 +137,12 @@ impl Producer {
     /// If `length` is more than [`packet_bytes_max`].
     #[inline]
     pub fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
-        assert!(length <= packet_bytes_max(self.place.mask as usize + 1), "{length} is too long");
+        assert!(length <= packet_bytes_max(self.place.lines() as usize), "{length} is too long");
         let Some(first) = self.reserve(lines_for(length)) else { return false };
-        // SAFETY:
-        // - The lines from `first` on were reserved by this producer alone and do not wrap.
-        // - The consumer has passed them (`reserve` looked at `head` with acquire), and will not
-        //   look at their bytes before the header is published below.
-        let body = unsafe {
-            std::slice::from_raw_parts_mut(self.place.line(first).add(HEADER_BYTES), length)
-        };
-        fill(body);
+        // SAFETY: the lines from `first` on were reserved by this producer alone and do not wrap. The
+        // consumer has passed them (`reserve` looked at `head` with acquire), and will not look at their
+        // bytes before the header is published below.
+        unsafe { self.place.fill(first, length, fill) };
         let header = pack_header(self.place.lap(first), self.sender, length as u64);
         self.place.header(first).store(header, Ordering::Release);
         true
@@ -182,11 +151,11 @@ impl Producer {
     /// Reserves `wanted` consecutive lines and returns the first.
     #[inline]
     fn reserve(&mut self, wanted: u64) -> Option<u64> {
-        let capacity = self.place.mask + 1;
+        let capacity = self.place.lines();
         let control = self.place.control();
         let mut tail = control.tail.load(Ordering::Relaxed);
         loop {
-            let to_end = capacity - (tail & self.place.mask);
+            let to_end = capacity - (tail & (capacity - 1));
             let filler = if wanted > to_end { to_end } else { 0 };
             let end = tail + filler + wanted;
             if end - self.known_head > capacity {
@@ -251,21 +220,20 @@ impl Consumer {
             }
             let length = (header >> 40) as usize;
             let lines = lines_for(length);
-            let to_end = self.place.lines() - (self.head & self.place.mask);
+            let to_end = self.place.lines() - (self.head & (self.place.lines() - 1));
             if lines > to_end {
-                // A broken sender must not lead us out of the ring.
+                // Only a filler reaches to the end of the ring: a broken sender must not lead us out.
                 assert!(length == FILLER as usize, "a header in shared memory is damaged");
                 self.pass(to_end);
                 continue;
             }
-            // SAFETY:
-            // - The sender published the packet with release after writing its bytes, and the
-            //   header was loaded with acquire.
-            // - The lines end before the ring does, and nobody reuses them before `pass`.
-            let body = unsafe {
-                std::slice::from_raw_parts(self.place.line(self.head).add(HEADER_BYTES), length)
-            };
-            take((header >> 16) as u32 & 0xff_ffff, body);
+            // SAFETY: the lines end before the ring does. The sender published them with release after
+            // writing the bytes, the header was loaded with acquire, and `pass` gives them back.
+            unsafe {
+                self.place.take(self.head, length, |body| {
+                    take((header >> 16) as u32 & 0xff_ffff, body);
+                });
+            }
             self.pass(lines);
             return true;
         }
@@ -274,12 +242,7 @@ impl Consumer {
     /// To be called when more packets are expected at once: has the line after the next brought.
     #[inline]
     pub fn expect_more(&self) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint, which has no effect on what the program sees, whatever the address.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.place.line(self.head + 1).cast());
-        }
+        self.place.prefetch(self.head + 1);
     }
 
     /// To be called when there is nothing else to do: clears what was passed.
@@ -297,7 +260,7 @@ impl Consumer {
     #[inline]
     fn pass(&mut self, lines: u64) {
         self.head += lines;
-        if self.head - self.published >= (self.place.mask + 1) / PUBLICATIONS_PER_LAP as u64 {
+        if self.head - self.published >= self.place.lines() / PUBLICATIONS_PER_LAP as u64 {
             self.clear_passed();
             self.published = self.head;
             self.place.control().head.store(self.head, Ordering::Release);
@@ -310,9 +273,13 @@ impl Consumer {
 /// With so many lines that were passed and not cleared, they are cleared at once.
 const UNCLEARED_MAX: u64 = 96;
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Control>() == 4 * LINE_BYTES);
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models;
+
+#[cfg(all(test, not(loom)))]
 pub(crate) mod tests {
     use super::*;
     use std::collections::VecDeque;
