@@ -15,7 +15,7 @@ mod wide;
 
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 use memory::x87;
 
 use self::compound::{Complex, MaximumLocation, MinimumLocation, Pair};
@@ -284,7 +284,7 @@ fn halves<T: Arithmetic>(operator: Operator) -> Option<Combine> {
 }
 
 /// The x87's own format is computed by the x87.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 fn extended(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::Sum => Some(x87::add),
@@ -293,7 +293,7 @@ fn extended(operator: Operator) -> Option<Combine> {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 fn extended_complex(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::Sum => Some(x87::add),
@@ -302,12 +302,12 @@ fn extended_complex(operator: Operator) -> Option<Combine> {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn extended(operator: Operator) -> Option<Combine> {
     arithmetic::<Extended>(operator)
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn extended_complex(operator: Operator) -> Option<Combine> {
     arithmetic::<Complex<Extended>>(operator)
 }

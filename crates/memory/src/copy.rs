@@ -407,7 +407,7 @@ pub(crate) fn write_past_caches(data: &[u8], out: &mut [u8]) {
 ///
 /// # Safety
 /// As for `ptr::copy_nonoverlapping`.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn copy_past_caches(from: *const u8, to: *mut u8, length: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
     const LINE: usize = 64;
@@ -439,7 +439,7 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, length: usize) {
 ///
 /// # Safety
 /// As for `ptr::copy_nonoverlapping`.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 unsafe fn copy_past_caches(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: passed on to the caller.
     unsafe { ptr::copy_nonoverlapping(from, to, length) }

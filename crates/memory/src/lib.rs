@@ -25,7 +25,7 @@ mod segment_list;
 mod slices;
 pub mod transfer;
 pub mod vector;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 pub mod x87;
 
 pub use buffer::{Buffer, Layout, Owner, Segment};

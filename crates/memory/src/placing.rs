@@ -182,6 +182,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "asks the system")]
     fn what_cannot_be_is_told() {
         let Ok(nodes) = numa::nodes() else { return };
         let memory = vec![0_u8; 1 << 16];

@@ -378,7 +378,7 @@ pub(crate) mod tests {
 
     /// Wherever it stands, an empty queue of `lines` lines takes the longest packet.
     pub(crate) fn check_longest((mut producer, mut consumer): (impl Push, Consumer), lines: usize) {
-        for _ in 0..100 {
+        for _ in 0..if cfg!(miri) { 5 } else { 100 } {
             assert!(producer.push(packet_bytes_max(lines), |out| out.fill(0x80)));
             assert!(consumer.pop(|_, bytes| assert_eq!(bytes.len(), packet_bytes_max(lines))));
             assert!(producer.push(1, |out| out.fill(1)));
@@ -388,7 +388,7 @@ pub(crate) mod tests {
 
     /// Packets arrive whole, and those of each producer, named by its place, in order.
     pub(crate) fn check_threads(producers: Vec<impl Push + Send>, mut consumer: Consumer) {
-        const EACH: usize = 20_000;
+        const EACH: usize = if cfg!(miri) { 100 } else { 20_000 };
         let packet = |sender: usize, i: usize| {
             let length = (i * 7 + sender * 13) % 300;
             [(i as u64).to_le_bytes().to_vec(), pattern(i, length)].concat()

@@ -368,7 +368,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 20_000 }))]
 
         #[test]
         fn extended_numbers_are_those_of_the_reference(left in bits(64), right in bits(64)) {

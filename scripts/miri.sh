@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Runs the tests of the crates that hold unsafe code without the system, and of those that work on their
+# memory, in an interpreter that finds undefined behaviour: scripts/miri.sh [ARGUMENTS OF CARGO TEST]
+# It needs a nightly toolchain: rustup component add miri rust-src --toolchain nightly
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# A few cases of each property: an interpreted one takes as long as hundreds.
+export PROPTEST_CASES=${PROPTEST_CASES:-3}
+export MIRIFLAGS="${MIRIFLAGS:-} -Zmiri-strict-provenance -Zmiri-disable-isolation"
+# Its own folder: cargo would compile everything again, here and for the next compiler.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/miri
+exec cargo +nightly miri test --lib --tests \
+    --package memory --package queues --package wire --package datatype --package engine "$@"
