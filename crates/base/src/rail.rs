@@ -3,7 +3,7 @@
 /// Capabilities and expected performance of one rail. Strategies see this, never a technology.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RailProfile {
-    /// A name for people, such as `shm` or `tcp:eth0`.
+    /// A name for people, such as `shm`, or with the network interface `tcp:eth0`.
     pub name: String,
     /// The longest packet that the packet track takes, in bytes.
     pub packet_bytes_max: usize,
@@ -21,4 +21,11 @@ pub struct RailProfile {
     /// Whether the rail has a bulk track: parts of large messages go straight from the sender's
     /// memory to the receiver's.
     pub bulk: bool,
+}
+
+impl RailProfile {
+    /// The network interface that the rail belongs to, if it does to one: its name tells.
+    pub fn interface(&self) -> Option<&str> {
+        self.name.split_once(':').map(|(_, interface)| interface)
+    }
 }

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use base::{GateId, RegionToken};
-use driver::{Access, Driver, Regions};
-use driver_shm::{Card, Options, SharedMemory, Shm};
+use driver::{Access, Driver, Regions, Settings};
+use driver_shm::{Card, SharedMemory, Shm};
 use memory::Buffer;
 use sys::cores;
 
@@ -92,8 +92,8 @@ fn token_at(shared: &SharedMemory, at: usize) -> RegionToken {
 }
 
 fn receive(gate: u32, crowded: bool, owner: String, shared: &str) -> Outcome<()> {
-    let options = Options { single_copy: true };
-    let mut shm = Shm::create(GateId(gate), options, Box::new(move |_| Ok(owner.clone())))?;
+    let settings = Settings { single_copy: true, ..Settings::default() };
+    let mut shm = Shm::create(GateId(gate), &settings, Box::new(move |_| Ok(owner.clone())))?;
     if !shm.connect(GateId(0))?.fetches {
         return Err("the system does not let this process read its parent's memory".into());
     }
@@ -137,13 +137,14 @@ struct Owner {
 impl Owner {
     fn new(processes: u32, allowed: &[usize]) -> Outcome<(Self, driver_shm::Invitation)> {
         let none = Box::new(|_| Err(driver::DriverError { message: "no cards here".into() }));
-        let shm = Shm::create(GateId(0), Options { single_copy: true }, none)?;
+        let settings = Settings { single_copy: true, ..Settings::default() };
+        let shm = Shm::create(GateId(0), &settings, none)?;
         let (shared, invitation) = SharedMemory::create(WORDS, 0)?;
         let program = env::current_exe()?;
         let crowded = processes as usize > allowed.len();
         let receivers = (1..processes)
             .map(|gate| {
-                let cards = [shm.card().to_string(), invitation.card.to_string()];
+                let cards = [shm.card(), invitation.card.to_string()];
                 let core = allowed[gate as usize % allowed.len()];
                 let words = ["receive", &gate.to_string(), &core.to_string(), &crowded.to_string()];
                 Command::new(&program).args(words).args(cards).spawn()

@@ -10,6 +10,7 @@
 
 mod board;
 mod card;
+mod copying;
 mod ending;
 mod incoming;
 mod joint;
@@ -23,8 +24,7 @@ mod supply;
 mod transfer;
 
 pub use board::{Board, LONG_BYTES_MIN, Series, Turn};
-pub use card::{Card, host, name_node};
+pub use card::{Card, host};
 pub use segment::Bell;
 pub use shared_memory::{Invitation, SharedMemory};
-pub use shm::{Lookup, Options, Shm};
-pub use supply::AHEAD_BYTES_MAX;
+pub use shm::Shm;

@@ -175,10 +175,10 @@ impl Own {
         Arc::clone(&self.segment)
     }
 
-    /// A doorbell that also rings when `other` becomes readable.
-    pub(crate) fn doorbell_beside(&self, other: OwnedFd) -> io::Result<DescriptorBell> {
+    /// A doorbell that also rings when one of `others` becomes readable.
+    pub(crate) fn doorbell_beside(&self, others: Vec<OwnedFd>) -> io::Result<DescriptorBell> {
         let (segment, reader) = (Arc::clone(&self.segment), self.reader.try_clone()?);
-        Ok(DescriptorBell { segment, reader, other, sleepers: Mutex::new(0) })
+        Ok(DescriptorBell { segment, reader, others, sleepers: Mutex::new(0) })
     }
 
     pub(crate) fn fence_required(&self) -> bool {
@@ -350,7 +350,7 @@ impl Doorbell for Segment {
 pub(crate) struct DescriptorBell {
     segment: Arc<Segment>,
     reader: PipeReader,
-    other: OwnedFd,
+    others: Vec<OwnedFd>,
     /// Threads that are asleep or about to be.
     sleepers: Mutex<u32>,
 }
@@ -361,8 +361,9 @@ impl Doorbell for DescriptorBell {
     }
 
     fn wait(&self, ticket: u32, timeout: Duration) {
-        let mut both =
-            [PollFd::new(&self.reader, PollFlags::IN), PollFd::new(&self.other, PollFlags::IN)];
+        let others = self.others.iter().map(|other| PollFd::new(other, PollFlags::IN));
+        let own = PollFd::new(&self.reader, PollFlags::IN);
+        let mut all: Vec<_> = std::iter::once(own).chain(others).collect();
         let timeout = Timespec::try_from(timeout).ok();
         // Whoever empties the pipe has done so before this thread is counted: then a ring whose byte is
         // gone shows here.
@@ -373,12 +374,12 @@ impl Doorbell for DescriptorBell {
         };
         if is_still {
             // Interrupted or not: the caller looks again.
-            let _ = poll(&mut both, timeout.as_ref());
+            let _ = poll(&mut all, timeout.as_ref());
         }
         let mut sleepers = self.sleepers();
         *sleepers -= 1;
         // What wakes one must wake all: the last empties the pipe.
-        if *sleepers == 0 && both[0].revents().contains(PollFlags::IN) {
+        if *sleepers == 0 && all[0].revents().contains(PollFlags::IN) {
             // Several bytes may be there: of rings that came after the sleep.
             let _ = (&self.reader).read(&mut [0; 64]);
         }

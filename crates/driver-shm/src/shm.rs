@@ -6,43 +6,36 @@ use std::sync::Arc;
 
 use base::{GateId, RailProfile, RegionToken};
 use driver::{
-    Access, Copying, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, RegionError, Regions,
-    Sink,
+    Access, Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver,
+    ProgramState, Reach, RegionError, Regions, Rendezvous, Settings, Sink,
 };
 use memory::Buffer;
 use queues::ring::Consumer;
 use sys::process;
 
-use crate::card::Card;
+use crate::card::{Card, name_node};
+use crate::copying::Choice;
 use crate::incoming::Incoming;
 use crate::segment::{Bell, Own, Peer};
 use crate::transfer::{Range, Way};
 
 mod fetching;
-
-/// Finds the card of a peer, as its text.
-pub type Lookup = Box<dyn FnMut(GateId) -> Result<String, DriverError> + Send>;
-
-/// What can be chosen about the driver.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Whether to fetch large data with one copy where that works.
-    pub single_copy: bool,
-}
+mod rendezvous;
 
 /// The rail between the processes of one machine.
 pub struct Shm {
     own: Own,
     sender: u32,
     rails: [RailProfile; 1],
-    options: Options,
-    lookup: Lookup,
+    /// Whether to fetch large data with one copy where that works.
+    single_copy: bool,
+    directory: Box<dyn Directory>,
     /// By gate; empty where not connected.
     pub(crate) peers: Vec<Option<Box<Peer>>>,
     fetches: VecDeque<(Fetch, Copying)>,
     incoming: Vec<Incoming>,
-    /// Whether what is copied with the senders' help is left to them as far as possible.
-    patient: bool,
+    choice: Choice,
+    program: ProgramState,
     /// To whom a packet was posted last; none if there was nothing to do since.
     posted_to: Option<GateId>,
 }
@@ -62,12 +55,19 @@ const _: () =
     assert!(PACKET_BYTES_MAX <= queues::ring::packet_bytes_max(crate::segment::LANE_LINES));
 
 impl Shm {
-    /// The rail of the process `own`; `lookup` is asked for the cards of peers when they are
+    /// The rail of the process `own`; `directory` is asked for the cards of peers when they are
     /// connected.
     ///
     /// # Errors
     /// The segment cannot be created: memory is short, or memory files are forbidden.
-    pub fn create(own: GateId, options: Options, lookup: Lookup) -> Result<Self, DriverError> {
+    pub fn create(
+        own: GateId,
+        settings: &Settings,
+        directory: Box<dyn Directory>,
+    ) -> Result<Self, DriverError> {
+        if let Some(node) = &settings.node {
+            name_node(node);
+        }
         let segment = Own::create().map_err(|cause| DriverError {
             message: format!("no shared segment can be created (memfd_create): {cause}"),
         })?;
@@ -81,36 +81,20 @@ impl Shm {
             packet_ns: 100,
             bulk: false,
         };
-        let (peers, fetches, incoming) = (Vec::new(), VecDeque::new(), Vec::new());
+        let (peers, fetches, incoming, choice, program) = Default::default();
         Ok(Self {
             own: segment,
             sender: own.0,
             rails: [profile],
-            options,
-            lookup,
+            single_copy: settings.single_copy,
+            directory,
             peers,
             fetches,
             incoming,
-            patient: false,
+            choice,
+            program,
             posted_to: None,
         })
-    }
-
-    /// A doorbell that also rings when `other` becomes readable.
-    ///
-    /// # Errors
-    /// The system has no more descriptors.
-    pub fn doorbell_beside(&self, other: OwnedFd) -> Result<Arc<dyn Doorbell>, DriverError> {
-        let bell = self.own.doorbell_beside(other);
-        let bell = bell.map_err(|cause| DriverError {
-            message: format!("no descriptor to sleep on can be had: {cause}"),
-        })?;
-        Ok(Arc::new(bell))
-    }
-
-    /// The card that peers need, to be published before they connect.
-    pub fn card(&self) -> &Card {
-        &self.own.card
     }
 }
 
@@ -119,10 +103,14 @@ impl Driver for Shm {
         &self.rails
     }
 
+    fn card(&self) -> String {
+        self.own.card.to_string()
+    }
+
     fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
-        let text = (self.lookup)(gate)?;
+        let text = self.directory.card(gate)?;
         let card: Card = text.parse().map_err(|message| DriverError { message })?;
-        let mut peer = Peer::open(&card, self.sender, self.options.single_copy)?;
+        let mut peer = Peer::open(&card, self.sender, self.single_copy)?;
         peer.bell.fence_required |= self.own.fence_required();
         let index = gate.0 as usize;
         if self.peers.len() <= index {
@@ -141,39 +129,58 @@ impl Driver for Shm {
         self.push(gate, length, fill)
     }
 
-    fn post_part(&mut self, _gate: GateId, _rail: usize, part: Part) {
-        unreachable!("the rail has no bulk track: {part:?}")
-    }
-
-    fn fetch(&mut self, fetch: Fetch, copying: Copying) {
-        self.fetches.push_back((fetch, copying));
-    }
-
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         self.poll_into(sink)
-    }
-
-    fn backlog(&self, _gate: GateId, _rail: usize) -> u64 {
-        // What was written into a ring has reached the peer's memory.
-        0
     }
 
     fn give_up(&mut self, gate: GateId, _rail: usize) {
         self.peers[gate.0 as usize] = None;
     }
 
-    fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
-        Some(self.own.doorbell())
+    fn doorbell(&self, beside: Vec<OwnedFd>) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {
+        if beside.is_empty() {
+            return Ok(Some(self.own.doorbell()));
+        }
+        let bell = self.own.doorbell_beside(beside).map_err(|cause| DriverError {
+            message: format!("no descriptor to sleep on can be had: {cause}"),
+        })?;
+        Ok(Some(Arc::new(bell)))
+    }
+
+    fn describe(&self, gate: GateId, rail: usize) -> String {
+        let how = if self.reaches_memory_of(gate) { "+single-copy" } else { "" };
+        format!("{}{how}", self.rails[rail].name)
+    }
+
+    fn ended_peer(&self) -> Option<GateId> {
+        self.find_ended_peer()
+    }
+
+    fn rendezvous(&mut self) -> Option<&mut dyn Rendezvous> {
+        Some(self)
+    }
+
+    /// One that is at work rings.
+    fn awaits_senders(&self) -> bool {
+        let is_at_work = |incoming: &Incoming| match incoming {
+            Incoming::Jointly(joint) => joint.is_being_written,
+            Incoming::Offered(offered) => offered.needs_nothing(&self.own.segment),
+            Incoming::Piped(_) => false,
+        };
+        !self.incoming.iter().all(is_at_work)
+    }
+
+    /// A trial has shown it.
+    fn reaches_memory_of(&self, gate: GateId) -> bool {
+        matches!(self.peers.get(gate.0 as usize), Some(Some(peer)) if peer.reachable)
     }
 }
 
-impl Shm {
-    /// As [`Driver::post_packet`], for callers that know the driver's type.
-    ///
+impl InlineDriver for Shm {
     /// # Panics
     /// If the gate is not connected.
     #[inline(always)]
-    pub fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+    fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
         if !peer.push(length, fill) {
             return false;
@@ -183,9 +190,8 @@ impl Shm {
         true
     }
 
-    /// As [`Driver::poll`], for callers that know the sink's type.
     #[inline]
-    pub fn poll_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
+    fn poll_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         let mut any = false;
         for (sender, lane) in &mut self.own.lanes {
             any |= drain(lane, |_, bytes| sink.packet(GateId(*sender), 0, bytes));
@@ -198,19 +204,25 @@ impl Shm {
         for sender in gone_over {
             self.open_lane(sender, sink);
         }
-        any |= self.serve(sink);
+        any |= self.serve_into(sink);
         if !self.fetches.is_empty() {
             any |= self.run_fetch(sink);
         }
         if !self.incoming.is_empty() {
             any |= self.advance(sink);
         }
-        if !any && let Some(gate) = self.posted_to.take() {
+        if any {
+            if self.choice.is_timing() {
+                self.note_copied(sink);
+            }
+        } else if let Some(gate) = self.posted_to.take() {
             self.take_ahead(gate);
         }
         any
     }
+}
 
+impl Shm {
     /// While nothing arrives: gets ready for the next packets to a peer.
     #[inline(never)]
     fn take_ahead(&mut self, gate: GateId) {
@@ -231,44 +243,6 @@ impl Shm {
     /// The bell of a peer; none if it is not connected.
     pub fn bell(&self, gate: GateId) -> Option<Bell> {
         self.peers.get(gate.0 as usize)?.as_deref().map(|peer| peer.bell.clone())
-    }
-}
-
-impl Shm {
-    /// Declares the data of a message that is about to be announced, which its receiver will fetch.
-    #[inline]
-    pub fn declare_message(&mut self, buffer: &Buffer) -> Option<RegionToken> {
-        self.own.declared.declare(buffer, Access::Read, true)
-    }
-
-    /// Copies what peers want or shall have, as far as there is room; whether there was anything.
-    #[inline]
-    pub fn serve(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        let Self { own, peers, patient, .. } = self;
-        own.supply.is_wanted()
-            && own.supply.serve(&own.declared, peers, *patient, |gate, token| {
-                sink.sent(gate, 0, token);
-            })
-    }
-
-    /// From now on what is copied jointly is left to the senders as far as they do it, or no more.
-    pub fn set_patient(&mut self, patient: bool) {
-        self.patient = patient;
-    }
-
-    /// Whether something waits for the help of its sender, which may not come. One that is at work rings.
-    pub fn awaits_senders(&self) -> bool {
-        let is_at_work = |incoming: &Incoming| match incoming {
-            Incoming::Jointly(joint) => joint.is_being_written,
-            Incoming::Offered(offered) => offered.needs_nothing(&self.own.segment),
-            Incoming::Piped(_) => false,
-        };
-        !self.incoming.iter().all(is_at_work)
-    }
-
-    /// Whether the memory of a peer can be read and written without its help, as a trial showed.
-    pub fn reaches(&self, gate: GateId) -> bool {
-        matches!(self.peers.get(gate.0 as usize), Some(Some(peer)) if peer.reachable)
     }
 }
 
@@ -343,6 +317,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use driver::conformance::{self, Record};
+    use driver::{Announcement, Exposure, When};
 
     use crate::supply::AHEAD_BYTES_MAX;
 
@@ -351,12 +326,12 @@ mod tests {
         let cards: Arc<Mutex<Vec<String>>> = Arc::default();
         let make = |own| {
             let cards = Arc::clone(&cards);
-            let lookup: Lookup =
-                Box::new(move |gate: GateId| Ok(cards.lock().unwrap()[gate.0 as usize].clone()));
-            Shm::create(GateId(own), Options { single_copy }, lookup).unwrap()
+            let directory = move |gate: GateId| Ok(cards.lock().unwrap()[gate.0 as usize].clone());
+            let settings = Settings { single_copy, ..Settings::default() };
+            Shm::create(GateId(own), &settings, Box::new(directory)).unwrap()
         };
         let (mut one, mut two) = (make(0), make(1));
-        *cards.lock().unwrap() = vec![one.card().to_string(), two.card().to_string()];
+        *cards.lock().unwrap() = vec![one.card(), two.card()];
         one.connect(GateId(1)).unwrap();
         two.connect(GateId(0)).unwrap();
         (one, two)
@@ -373,10 +348,10 @@ mod tests {
         let met = Barrier::new(2);
         let start = |own: u32| {
             let known = Arc::clone(&cards);
-            let lookup: Lookup =
-                Box::new(move |gate: GateId| Ok(known.lock().unwrap()[gate.0 as usize].clone()));
-            let mut shm = Shm::create(GateId(own), Options { single_copy: true }, lookup).unwrap();
-            cards.lock().unwrap()[own as usize] = shm.card().to_string();
+            let directory = move |gate: GateId| Ok(known.lock().unwrap()[gate.0 as usize].clone());
+            let settings = Settings { single_copy: true, ..Settings::default() };
+            let mut shm = Shm::create(GateId(own), &settings, Box::new(directory)).unwrap();
+            cards.lock().unwrap()[own as usize] = shm.card();
             met.wait();
             shm.connect(GateId(1 - own)).unwrap();
             shm
@@ -408,7 +383,7 @@ mod tests {
         let region = two.declare_message(there).unwrap();
         let (into, length) = (into.clone(), into.len());
         let fetch = Fetch { gate: GateId(1), region, length, into, token: 5 };
-        one.fetch(fetch, how.0);
+        one.fetch_by(fetch, how.0);
         let (mut sink, mut rounds) = (Record::default(), 0);
         while sink.fetched.is_empty() {
             one.poll(&mut sink);
@@ -426,10 +401,10 @@ mod tests {
     fn who_is_patient_leaves_the_copying_to_a_sender_that_waits() {
         const BYTES: usize = 300_000;
         let (mut one, mut two) = pair(true);
-        if !one.reaches(GateId(1)) {
+        if !one.reaches_memory_of(GateId(1)) {
             return;
         }
-        one.set_patient(true);
+        one.set_program_state(ProgramState::Computes);
         let there = Buffer::zeroed(BYTES);
         there.write(0, &[7; BYTES]);
         // One that the system stops for a while is not patient any more.
@@ -438,7 +413,7 @@ mod tests {
             let region = two.declare_message(&there).unwrap();
             let gate = GateId(1);
             let fetch = Fetch { gate, region, length: BYTES, into: into.clone(), token: 5 };
-            one.fetch(fetch, Copying::Jointly);
+            one.fetch_by(fetch, Copying::Jointly);
             let (mut sink, mut first) = (Record::default(), [1; BYTES]);
             one.poll(&mut sink);
             into.read(0, &mut first);
@@ -460,7 +435,7 @@ mod tests {
     fn fetches_with_and_without_help() {
         use Copying::{Jointly, Once, Piped, PipedPastCaches};
         let mut pair = pair(true);
-        let reachable = pair.0.reaches(GateId(1));
+        let reachable = pair.0.reaches_memory_of(GateId(1));
         for (number, length) in [1, 4096, 70_000, 5_000_000, 100_001].into_iter().enumerate() {
             for blocks in [0, 8, 2000] {
                 let there = conformance::memory(length / 2000 * 2000 + 2000, blocks);
@@ -481,6 +456,19 @@ mod tests {
         }
     }
 
+    /// Announces data to gate 0; its region, if it is sent ahead.
+    fn send_ahead(from: &mut Shm, data: &Buffer, token: u64, when: When) -> Option<RegionToken> {
+        let (gate, label, may_end_early) = (GateId(0), None, true);
+        match from.announce(&Announcement { gate, data, token, label, may_end_early, when }) {
+            Exposure::Ahead(region) => Some(region),
+            Exposure::Region(region) => {
+                assert!(from.withdraw(region));
+                None
+            }
+            Exposure::None => None,
+        }
+    }
+
     #[test]
     fn what_is_sent_ahead_needs_its_sender_no_more() {
         let (mut one, mut two) = pair(true);
@@ -490,9 +478,7 @@ mod tests {
                 (conformance::memory(length, blocks), conformance::memory(length, 0));
             let mut regions = Vec::new();
             // The next are not taken before room is made by those that have arrived.
-            while let Some(region) =
-                two.send_ahead(GateId(0), &there, regions.len() as u64, None, false)
-            {
+            while let Some(region) = send_ahead(&mut two, &there, regions.len() as u64, When::Now) {
                 let number = regions.len() as u8;
                 there.write(0, &vec![number; length]);
                 let mut sink = Record::default();
@@ -509,7 +495,7 @@ mod tests {
                 into.write(0, &vec![0xff; length]);
                 let (gate, token) = (GateId(1), number as u64);
                 let fetch = Fetch { gate, region, length, into: into.clone(), token };
-                one.fetch(fetch, Copying::Piped);
+                one.fetch_by(fetch, Copying::Piped);
                 let mut sink = Record::default();
                 while sink.fetched.is_empty() {
                     one.poll(&mut sink);
@@ -521,7 +507,7 @@ mod tests {
             }
         }
         let long = conformance::memory(AHEAD_BYTES_MAX + 1, 0);
-        assert!(two.send_ahead(GateId(0), &long, 0, None, false).is_none());
+        assert!(send_ahead(&mut two, &long, 0, When::Now).is_none());
     }
 
     #[test]
@@ -534,13 +520,13 @@ mod tests {
             let length = [1, 30_000, AHEAD_BYTES_MAX][round as usize % 3];
             let (there, into) = (conformance::memory(length, 0), conformance::memory(length, 0));
             there.write(0, &vec![round as u8; length]);
-            let region = two.send_ahead(GateId(0), &there, round, None, true).unwrap();
+            let region = send_ahead(&mut two, &there, round, When::Later).unwrap();
             let (gate, token) = (GateId(1), round);
             // However it shall be copied.
             let copying =
                 [Copying::Piped, Copying::Jointly, Copying::Once][round as usize / 12 % 3];
             let fetch = Fetch { gate, region, length, into: into.clone(), token };
-            one.fetch(fetch, copying);
+            one.fetch_by(fetch, copying);
             let (mut sent, mut fetched) = (Record::default(), Record::default());
             // The sender comes first, at about the same time, or late.
             let looks = [0, 40, 2000, usize::MAX][round as usize % 4];
@@ -664,14 +650,14 @@ mod tests {
     #[test]
     fn a_card_of_another_process_is_refused() {
         let (mut one, two) = pair(true);
-        let mut card = two.card().clone();
+        let mut card = two.own.card.clone();
         card.nonce[0] ^= 1;
-        one.lookup = Box::new(move |_| Ok(card.to_string()));
+        one.directory = Box::new(move |_| Ok(card.to_string()));
         let refused = one.connect(GateId(2)).unwrap_err();
         assert!(refused.message.contains("not the segment"), "{refused}");
-        let mut elsewhere = two.card().clone();
+        let mut elsewhere = two.own.card.clone();
         elsewhere.host = "moon".into();
-        one.lookup = Box::new(move |_| Ok(elsewhere.to_string()));
+        one.directory = Box::new(move |_| Ok(elsewhere.to_string()));
         assert!(one.connect(GateId(2)).unwrap_err().message.contains("another machine"));
     }
 
@@ -679,8 +665,8 @@ mod tests {
     fn an_armed_bell_is_rung_by_a_packet() {
         let (mut one, two) = pair(true);
         let (other, _writer) = std::io::pipe().unwrap();
-        let beside = two.doorbell_beside(other.into()).unwrap();
-        for bell in [two.doorbell().unwrap(), beside] {
+        let beside = two.doorbell(vec![other.into()]).unwrap().unwrap();
+        for bell in [two.doorbell(Vec::new()).unwrap().unwrap(), beside] {
             for _ in 0..3 {
                 let ticket = bell.arm();
                 assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
@@ -697,7 +683,7 @@ mod tests {
         let (one, two) = pair(true);
         let one = Mutex::new(one);
         let (other, _writer) = std::io::pipe().unwrap();
-        let bell = two.doorbell_beside(other.into()).unwrap();
+        let bell = two.doorbell(vec![other.into()]).unwrap().unwrap();
         let start = std::time::Instant::now();
         for _ in 0..200 {
             let armed = std::sync::Barrier::new(4);
@@ -720,7 +706,7 @@ mod tests {
     fn threads_that_listen_again_and_again_hear_each_ring() {
         let (_one, two) = pair(true);
         let (other, _writer) = std::io::pipe().unwrap();
-        let bell = two.doorbell_beside(other.into()).unwrap();
+        let bell = two.doorbell(vec![other.into()]).unwrap().unwrap();
         let (armed, heard): ([AtomicU32; 2], [AtomicU32; 2]) = Default::default();
         let ends = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -65,7 +65,7 @@ struct Errand {
 const RECEIVER_TIME: Duration = Duration::from_micros(2);
 
 /// A message of at most so many bytes is sent ahead, as long as there is room.
-pub const AHEAD_BYTES_MAX: usize = 64 << 10;
+pub(crate) const AHEAD_BYTES_MAX: usize = 64 << 10;
 
 /// So many messages at a time: half of the pool stays for those that are asked for.
 const AHEAD_MAX: usize = PIECES / 2 / 4;

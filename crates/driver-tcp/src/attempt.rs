@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use base::GateId;
 
+use driver::Secret;
+
 use crate::handshake::{
-    self, ANSWER_BYTES, CLAIM_BYTES, GREETING_BYTES, Introduction, Nonce, Secret, VERDICT_BYTES,
-    Verdict,
+    self, ANSWER_BYTES, CLAIM_BYTES, GREETING_BYTES, Introduction, Nonce, VERDICT_BYTES, Verdict,
 };
 
 /// A connection on its way, from here or to here.

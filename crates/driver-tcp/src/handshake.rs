@@ -12,11 +12,9 @@
 //! A proof is an HMAC-SHA-256 (RFC 2104) keyed with the secret of the job; the two directions mix in
 //! different words, so that none can be answered with itself.
 
+use driver::Secret;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
-
-/// What only processes of the job know.
-pub type Secret = [u8; 32];
 
 pub(crate) type Nonce = [u8; 16];
 pub(crate) type Greeting = [u8; GREETING_BYTES];

@@ -23,6 +23,5 @@ mod stream;
 mod tcp;
 
 pub use card::{Card, End};
-pub use handshake::Secret;
 pub use interfaces::{Interface, Selection, usable};
-pub use tcp::{Directory, Options, Tcp};
+pub use tcp::{Options, Tcp, open};

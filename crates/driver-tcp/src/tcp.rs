@@ -3,11 +3,10 @@
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
-use driver::{Copying, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
+use driver::{Directory, Driver, DriverError, Fill, Part, Reach, Settings, Sink};
 use memory::placing::keep_on_node;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -15,27 +14,12 @@ use crate::attempt::{Agreement, Attempt, Progress, Side};
 use crate::card::{Card, End};
 use crate::connection::{Connection, Heard, INBOX_BYTES, Written};
 use crate::frame::{self, HEAD_BYTES, Kind, PACKET_BYTES_MAX};
-use crate::handshake::{Introduction, Nonce, Secret, Verdict};
+use crate::handshake::{Introduction, Nonce, Verdict};
 use crate::interfaces::{self, Interface, Selection};
 use crate::peers::{Peer, Peers, Slot, Way};
 use crate::poller::{Poller, Ready};
 
 mod leave;
-
-/// Where a process learns of the others of its job.
-pub trait Directory: Send {
-    /// The card of a peer, as its text.
-    ///
-    /// # Errors
-    /// It cannot be had.
-    fn card(&mut self, gate: GateId) -> Result<String, DriverError>;
-
-    /// What only processes of this job know.
-    ///
-    /// # Errors
-    /// It cannot be had.
-    fn secret(&mut self) -> Result<Secret, DriverError>;
-}
 
 /// What can be chosen about the driver.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +99,22 @@ const SPEED_ASSUMED: u64 = 1000;
 /// What stands for the backlog of a rail that is not connected yet.
 const NOT_YET: u64 = 1 << 40;
 
+/// The driver of a process, as the table of drivers wants it.
+///
+/// # Errors
+/// The settings name networks in a way that makes no sense, or the system refuses sockets.
+pub fn open(
+    own: GateId,
+    settings: &Settings,
+    directory: Box<dyn Directory>,
+) -> Result<Option<Box<dyn Driver>>, DriverError> {
+    let selection = Selection::parse(&settings.networks);
+    let selection =
+        selection.map_err(|wrong| DriverError { message: format!("COMBRAY_NET: {wrong}") })?;
+    let options = Options { selection, records: settings.records };
+    Ok(Some(Box::new(Tcp::create(own, options, directory)?)))
+}
+
 impl Tcp {
     /// The rails of the process `own`: one for each usable interface, on which it listens.
     ///
@@ -173,62 +173,9 @@ impl Tcp {
         Ok(())
     }
 
-    /// The card that peers need, to be published before they connect.
-    pub fn card(&self) -> &Card {
-        &self.card
-    }
-
     /// The interfaces, in the order of the rails.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
-    }
-
-    /// Their names, and what they are believed to carry, in bytes per microsecond.
-    pub fn speeds(&self) -> Vec<(&str, u64)> {
-        let speeds = self.rails.iter().map(|rail| rail.bandwidth_bytes_per_us);
-        self.interfaces.iter().map(|interface| interface.name.as_str()).zip(speeds).collect()
-    }
-
-    /// Keeps what packets are written from and read into on a NUMA node, by the system's number.
-    pub fn keep_buffers_on(&mut self, node: u32) {
-        for buffer in [&self.inbox, &self.packet] {
-            keep_on_node(buffer, node);
-        }
-    }
-
-    /// Is readable when there may be something to do.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.poller.descriptor()
-    }
-
-    /// Whether everything that was posted is written.
-    pub fn is_flushed(&self) -> bool {
-        self.stuck == 0
-    }
-
-    /// As [`Driver::post_packet`], for callers that know the driver's type.
-    #[inline]
-    pub fn push(
-        &mut self,
-        gate: GateId,
-        rail: usize,
-        length: usize,
-        fill: impl FnOnce(&mut [u8]),
-    ) -> bool {
-        let Some(slot) = self.standing(gate, rail) else {
-            self.refuse(gate, rail);
-            return false;
-        };
-        let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return false };
-        if !connection.has_room() {
-            return false;
-        }
-        connection.awaited = true;
-        self.packet[..HEAD_BYTES].copy_from_slice(&frame::head(Kind::Packet, length));
-        fill(&mut self.packet[HEAD_BYTES..HEAD_BYTES + length]);
-        let result = connection.post(&self.packet[..HEAD_BYTES + length]);
-        self.after_posting(slot, result);
-        true
     }
 
     fn standing(&self, gate: GateId, rail: usize) -> Option<Slot> {
@@ -344,12 +291,6 @@ impl Tcp {
             let message = peer.failures.join("; ");
             self.lost.push((gate, rail, DriverError { message }));
         }
-    }
-
-    /// Whether a peer has taken leave, and no connection to it stands.
-    pub fn has_departed(&self, gate: GateId) -> bool {
-        let is_closed = |way: &Way| *way == Way::Closed;
-        self.peers.get(gate).is_some_and(|peer| peer.departed && peer.ways.iter().all(is_closed))
     }
 
     /// Somebody wants to post something on a rail that does not stand: if it never will, that is
@@ -626,6 +567,10 @@ impl Driver for Tcp {
         &self.rails
     }
 
+    fn card(&self) -> String {
+        self.card.to_string()
+    }
+
     fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
         let peer = self.meet(gate)?;
         let (rails, links) = (peer.rails(), peer.links.len());
@@ -645,7 +590,20 @@ impl Driver for Tcp {
     }
 
     fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
-        self.push(gate, rail, length, fill)
+        let Some(slot) = self.standing(gate, rail) else {
+            self.refuse(gate, rail);
+            return false;
+        };
+        let Some(Watched::Connection(connection)) = &mut self.sockets[slot] else { return false };
+        if !connection.has_room() {
+            return false;
+        }
+        connection.awaited = true;
+        self.packet[..HEAD_BYTES].copy_from_slice(&frame::head(Kind::Packet, length));
+        fill(&mut self.packet[HEAD_BYTES..HEAD_BYTES + length]);
+        let result = connection.post(&self.packet[..HEAD_BYTES + length]);
+        self.after_posting(slot, result);
+        true
     }
 
     fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
@@ -656,10 +614,6 @@ impl Driver for Tcp {
         let result = connection.post_part(part, &mut written);
         self.note_written(slot, written);
         self.after_posting(slot, result);
-    }
-
-    fn fetch(&mut self, fetch: Fetch, _copying: Copying) {
-        unreachable!("memory of other machines cannot be read: {fetch:?}")
     }
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
@@ -700,9 +654,28 @@ impl Driver for Tcp {
         self.sent.retain(|sent| (sent.0, sent.1) != (gate, rail));
     }
 
-    fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
-        // Its descriptor joins the bell of the rail that peers of this machine ring.
-        None
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.poller.descriptor())
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.stuck == 0
+    }
+
+    fn keep_buffers_on(&mut self, node: u32) {
+        for buffer in [&self.inbox, &self.packet] {
+            keep_on_node(buffer, node);
+        }
+    }
+
+    /// It has said so, and no connection to it stands.
+    fn has_departed(&self, gate: GateId) -> bool {
+        let is_closed = |way: &Way| *way == Way::Closed;
+        self.peers.get(gate).is_some_and(|peer| peer.departed && peer.ways.iter().all(is_closed))
+    }
+
+    fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
+        self.close(sink, limit);
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::conformance::{self, Record};
-use driver::{Driver, DriverError, Part};
-use driver_tcp::{Directory, Options, Secret, Selection, Tcp};
+use driver::{Directory, Driver, DriverError, Part, Secret};
+use driver_tcp::{Card, Options, Selection, Tcp};
 use memory::Buffer;
 
 #[derive(Clone, Default)]
@@ -36,7 +36,7 @@ fn drivers(secrets: &[u8]) -> Vec<Tcp> {
         Tcp::create(GateId(own), options(), Box::new(directory)).unwrap()
     };
     let all: Vec<Tcp> = (0..).zip(secrets).map(make).collect();
-    *cards.lock().unwrap() = all.iter().map(|tcp| tcp.card().to_string()).collect();
+    *cards.lock().unwrap() = all.iter().map(|tcp| tcp.card()).collect();
     all
 }
 
@@ -120,8 +120,8 @@ fn connections_that_cross_become_one() {
             two.poll(&mut Record::default());
             assert!(start.elapsed() < Duration::from_secs(10));
         }
-        assert!(one.push(GateId(1), 0, 8, |out| out.fill(1)));
-        assert!(two.push(GateId(0), 0, 8, |out| out.fill(2)));
+        assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
+        assert!(two.post_packet(GateId(0), 0, 8, &mut |out| out.fill(2)));
         poll_until(&mut one, &mut two, |a, b| a.packets.len() + b.packets.len() == 2);
     }
 }
@@ -145,18 +145,19 @@ fn who_means_another_process_of_the_job_is_refused() {
         Tcp::create(GateId(own), options(), Box::new(directory)).unwrap()
     };
     let (mut one, mut third) = (make(0), make(2));
-    let card = |tcp: &Tcp| tcp.card().to_string();
+    let card = |tcp: &Tcp| tcp.card();
     *cards.lock().unwrap() = vec![card(&one), card(&third), card(&third)];
     one.connect(GateId(1)).unwrap();
     poll_until(&mut one, &mut third, |one, _| !one.lost.is_empty());
-    assert!(!one.push(GateId(1), 0, 8, |_| ()));
-    assert!(!third.push(GateId(0), 0, 8, |_| ()));
+    assert!(!one.post_packet(GateId(1), 0, 8, &mut |_| ()));
+    assert!(!third.post_packet(GateId(0), 0, 8, &mut |_| ()));
 }
 
 #[test]
 fn strangers_are_turned_away() {
     let (mut one, mut two) = connected();
-    let mut stranger = TcpStream::connect(one.card().ends[0].address).unwrap();
+    let mut stranger =
+        TcpStream::connect(one.card().parse::<Card>().unwrap().ends[0].address).unwrap();
     stranger.write_all(&[b'x'; 200]).unwrap();
     let start = Instant::now();
     stranger.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
@@ -187,12 +188,12 @@ fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
 
     let (mut one, mut two) = connected();
     conformance::packets(&mut one, Some(&mut two), GateId(0));
-    two.close(&mut Record::default(), Duration::ZERO);
+    two.leave(&mut Record::default(), Duration::ZERO);
     let mut record = Record::default();
-    one.close(&mut record, Duration::from_secs(10));
+    one.leave(&mut record, Duration::from_secs(10));
     drop(two);
     assert_eq!(record.lost, []);
-    one.push(GateId(1), 0, 8, |out| out.fill(1));
+    one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1));
     let start = Instant::now();
     while record.lost.is_empty() {
         one.poll(&mut record);
@@ -207,7 +208,7 @@ fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
     let create = |own: u32, cards: &Arc<Mutex<Vec<String>>>| {
         let directory = Cards(Arc::clone(cards), [1; 32]);
         let tcp = Tcp::create(GateId(own), options(), Box::new(directory)).unwrap();
-        cards.lock().unwrap()[own as usize] = tcp.card().to_string();
+        cards.lock().unwrap()[own as usize] = tcp.card();
         tcp
     };
     let mut two = create(1, &cards);
@@ -218,17 +219,17 @@ fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
         let mut one = create(0, &cards);
         one.connect(GateId(1)).unwrap();
         let record = &mut Record::default();
-        while !one.push(GateId(1), 0, 60_000, |out| out.fill(7)) {
+        while !one.post_packet(GateId(1), 0, 60_000, &mut |out| out.fill(7)) {
             one.poll(record);
         }
         tell.send("connected").unwrap();
         let mut sent = 1;
-        while one.push(GateId(1), 0, 60_000, |out| out.fill(7)) {
+        while one.post_packet(GateId(1), 0, 60_000, &mut |out| out.fill(7)) {
             one.poll(record);
             sent += 1;
         }
         tell.send("full").unwrap();
-        one.close(record, Duration::ZERO);
+        one.leave(record, Duration::ZERO);
         sent
     });
     while told.try_recv().is_err() {
@@ -240,7 +241,7 @@ fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
     let start = Instant::now();
     while record.lost.is_empty() {
         two.poll(&mut record);
-        two.push(GateId(0), 0, 8, |_| ());
+        two.post_packet(GateId(0), 0, 8, &mut |_| ());
         std::thread::sleep(Duration::from_millis(1));
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", record.lost);
     }
@@ -262,19 +263,19 @@ fn what_came_before_an_answer_failed_is_read() {
         conformance::packets(&mut one, Some(&mut two), GateId(0));
         let mut record = Record::default();
         while record.packets.is_empty() {
-            third.push(GateId(1), 0, 8, |out| out.fill(3));
+            third.post_packet(GateId(1), 0, 8, &mut |out| out.fill(3));
             third.poll(&mut Record::default());
             two.poll(&mut record);
         }
         (0..polls).for_each(|_| _ = two.poll(&mut record));
         let before = record.packets.len();
-        assert!(one.push(GateId(1), 0, 8, |out| out.fill(1)));
+        assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
         std::thread::sleep(Duration::from_millis(20));
         drop(one);
         // The first answer tells the system that nobody is there any more, and the second fails.
         let start = Instant::now();
         while record.lost.is_empty() {
-            two.push(GateId(0), 0, 8, |out| out.fill(2));
+            two.post_packet(GateId(0), 0, 8, &mut |out| out.fill(2));
             std::thread::sleep(Duration::from_millis(20));
             two.poll(&mut record);
             assert!(start.elapsed() < Duration::from_secs(30), "{record:?}");
@@ -289,9 +290,9 @@ fn whoever_has_taken_leave_may_come_back() {
     let (mut one, mut two) = connected();
     for _ in 0..3 {
         conformance::packets(&mut one, Some(&mut two), GateId(0));
-        two.close(&mut Record::default(), Duration::ZERO);
+        two.leave(&mut Record::default(), Duration::ZERO);
         let mut record = Record::default();
-        one.close(&mut record, Duration::from_secs(10));
+        one.leave(&mut record, Duration::from_secs(10));
         assert_eq!(record.lost, []);
     }
 }

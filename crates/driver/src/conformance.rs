@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use base::GateId;
 use memory::Buffer;
 
-use crate::{Driver, DriverError, Label, Part, Place, Sink};
+use crate::{Driver, DriverError, Label, Part, Place, ReceiveState, Sink};
 
 mod regions;
 
@@ -28,6 +28,8 @@ pub struct Record {
     pub carried: u64,
     /// Rails that were lost.
     pub lost: Vec<(GateId, usize, String)>,
+    /// The tokens of receives for which no message has come.
+    pub posted: Vec<u64>,
 }
 
 impl Sink for Record {
@@ -65,6 +67,11 @@ impl Sink for Record {
 
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {
         self.lost.push((gate, rail, why.message));
+    }
+
+    fn receive_state(&self, token: u64) -> ReceiveState {
+        let is_posted = self.posted.contains(&token);
+        if is_posted { ReceiveState::Posted } else { ReceiveState::Over }
     }
 }
 

@@ -1,38 +1,57 @@
 //! The driver trait: what moves packets between processes.
 //!
-//! A driver moves framed packets and parts of large messages, fetches agreed data, is polled, and
-//! declares a profile for each of its rails. It knows no envelope, no request, no engine: it sees
-//! gates, lengths and bytes. Posting never blocks; whatever ends later is reported to the [`Sink`]
-//! given to [`Driver::poll`].
+//! A driver moves framed packets and parts of large messages, is polled, and declares a profile for each of
+//! its rails. It knows no envelope, no request, no engine: it sees gates, lengths and bytes. Posting never
+//! blocks; whatever ends later is reported to the [`Sink`] given to [`Driver::poll`].
+//!
+//! What only some technologies can do stands in traits of its own, which a driver has or has not:
+//! [`Rendezvous`], for those whose processes get at the data of announced messages by themselves;
+//! [`Regions`], memory that a process lets its peers use; [`InlineDriver`], to be compiled into the code
+//! that uses it.
 //!
 //! [`conformance`] is the suite that every driver passes. [`Loopback`] is the driver from a process
-//! to itself, and the one that tests of upper layers use.
+//! to itself, and the one that tests of upper layers use. How to write one is told by
+//! [docs/writing-a-driver.md](../../../docs/writing-a-driver.md).
 
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+mod inline;
 mod loopback;
 mod regions;
+mod rendezvous;
+mod sink;
+mod world;
 
-use std::fmt;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{GateId, RailProfile};
 
+pub use inline::InlineDriver;
 pub use loopback::Loopback;
 pub use memory::transfer::{Fetch, Label, Part, Place};
 pub use regions::{Access, RegionError, Regions};
+pub use rendezvous::{Announcement, Copying, Exposure, ProgramState, Rendezvous, When};
+pub use sink::{ReceiveState, Sink};
+pub use world::{Directory, Doorbell, DriverError, Secret, Settings};
 
 /// One technology: one rail to peers, or several. Rails are named by their place in
 /// [`rails`](Self::rails).
+///
+/// What has a default need not be provided: it does nothing, and says so.
 pub trait Driver {
     /// What each rail can do; the same from beginning to end.
     fn rails(&self) -> &[RailProfile];
 
+    /// What peers need to know to connect, to be published before they do: a short text without spaces.
+    fn card(&self) -> String;
+
     /// Makes `gate` reachable. Called once, before anything is posted to it. It does not wait for
     /// the peer: a rail may have no room until the connection stands, and is reported as
-    /// [`lost`](Sink::lost) if that fails.
+    /// [`lost`](Sink::lost) if that fails. The two processes come to the same answer, as it follows from
+    /// their cards.
     ///
     /// # Errors
     /// The peer cannot be reached: says why.
@@ -46,15 +65,12 @@ pub trait Driver {
     /// in place. Returns false, without having called `fill`, when there is no room now.
     fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool;
 
-    /// Starts to send a part of a large message, on a rail that has a bulk track and, as
-    /// [`has_room`](Self::has_room) said, room. [`Sink::sent`] reports when its memory is not read
-    /// any more.
-    fn post_part(&mut self, gate: GateId, rail: usize, part: Part);
-
-    /// Starts to copy memory of a peer to memory here; the end is reported by
-    /// [`Sink::fetched`] during a later [`poll`](Self::poll). Called only if
-    /// [`connect`](Self::connect) said that it works.
-    fn fetch(&mut self, fetch: Fetch, copying: Copying);
+    /// Starts to send a part of a large message, on a rail whose profile says that it has a bulk track
+    /// and which, as [`has_room`](Self::has_room) said, has room. [`Sink::sent`] reports when its memory
+    /// is not read any more.
+    fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
+        unreachable!("rail {rail} to {gate:?} has no bulk track for {part:?}")
+    }
 
     /// Hands what has arrived or ended to `sink`, a bounded amount; returns whether there was
     /// anything.
@@ -62,15 +78,72 @@ pub trait Driver {
 
     /// Bytes that were posted to `gate` on a rail and have not reached the peer, as far as the
     /// driver knows.
-    fn backlog(&self, gate: GateId, rail: usize) -> u64;
+    fn backlog(&self, _gate: GateId, _rail: usize) -> u64 {
+        0
+    }
+
+    /// Whether all that was posted has left this process.
+    fn is_flushed(&self) -> bool {
+        true
+    }
 
     /// Uses a rail to `gate` no more; what was posted and has not arrived is dropped, and nothing
     /// of it is reported.
     fn give_up(&mut self, gate: GateId, rail: usize);
 
-    /// What to sleep on until something may have arrived, if the driver can be slept on. One
-    /// without it must be polled.
-    fn doorbell(&self) -> Option<Arc<dyn Doorbell>>;
+    /// A doorbell that peers of this driver ring, and that also rings when one of the descriptors
+    /// `beside` becomes readable. None: its peers ring none.
+    ///
+    /// # Errors
+    /// The system has no more descriptors.
+    fn doorbell(&self, _beside: Vec<OwnedFd>) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {
+        Ok(None)
+    }
+
+    /// Is readable when there may be something to do. A driver without it, whose peers ring no doorbell
+    /// either, must be polled: a process does not sleep for long beside it.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// How messages to `gate` travel on a rail, for people.
+    fn describe(&self, _gate: GateId, rail: usize) -> String {
+        self.rails()[rail].name.clone()
+    }
+
+    /// Keeps what packets are written from and read into on a NUMA node, by the system's number.
+    fn keep_buffers_on(&mut self, _node: u32) {}
+
+    /// A connected peer whose process has ended without a word, if that shows. May ask the system for each
+    /// peer.
+    fn ended_peer(&self) -> Option<GateId> {
+        None
+    }
+
+    /// Whether a peer has taken leave, and nothing can come from it any more.
+    fn has_departed(&self, _gate: GateId) -> bool {
+        false
+    }
+
+    /// Takes leave of all peers: they learn that nothing more will come, and that it is no fault if the
+    /// process ends. Waits until they have what was sent, and for `limit` until they have taken leave too.
+    fn leave(&mut self, _sink: &mut dyn Sink, _limit: Duration) {}
+
+    /// What the driver can do for announced messages, if there is anything.
+    fn rendezvous(&mut self) -> Option<&mut dyn Rendezvous> {
+        None
+    }
+
+    /// Whether something that is [fetched](Rendezvous::fetch) waits for the help of its sender, which may not
+    /// come.
+    fn awaits_senders(&self) -> bool {
+        false
+    }
+
+    /// Whether this process can read and write the [regions](Regions) of a connected peer.
+    fn reaches_memory_of(&self, _gate: GateId) -> bool {
+        false
+    }
 }
 
 /// Writes a packet in place.
@@ -81,75 +154,6 @@ pub type Fill<'a> = &'a mut dyn FnMut(&mut [u8]);
 pub struct Reach {
     /// The rails that lead there, at least one.
     pub rails: Vec<usize>,
-    /// Whether the peer's memory can be fetched, as a trial showed.
+    /// Whether the data of announced messages is [fetched](Rendezvous::fetch) from the peer.
     pub fetches: bool,
 }
-
-/// How the data of a large message is copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copying {
-    /// Once, by the system, at the receiver's order.
-    Once,
-    /// Once, by the system, at the order of both processes at the same time, part by part.
-    Jointly,
-    /// Twice, by both processes at the same time, through memory that stays in the cache they share.
-    Piped,
-    /// The same, through memory that the sender writes past its caches.
-    PipedPastCaches,
-}
-
-/// Who takes what a driver reports.
-pub trait Sink {
-    /// A packet arrived from `gate`. The bytes are valid during the call only.
-    fn packet(&mut self, gate: GateId, rail: usize, bytes: &[u8]);
-
-    /// A part of `length` bytes begins to arrive: where do they belong?
-    fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> Place;
-
-    /// All bytes of a part are where [`part`](Self::part) said.
-    fn part_arrived(&mut self, gate: GateId, rail: usize, label: &Label, length: usize);
-
-    /// The memory of a part that was posted, or of a message that was sent ahead, is not read any more.
-    fn sent(&mut self, gate: GateId, rail: usize, token: u64);
-
-    /// A rail carried so many bytes in so many nanoseconds, in which it never had nothing to do.
-    fn carried(&mut self, rail: usize, bytes: u64, nanoseconds: u64);
-
-    /// The data that was to be fetched is where it belongs, and its sender knows it.
-    fn written(&mut self, token: u64);
-
-    /// A fetch ended; not `complete` means that some of the data could not be read.
-    fn fetched(&mut self, token: u64, complete: bool);
-
-    /// A rail to `gate` does not work any more, and what was posted there may not have arrived.
-    fn lost(&mut self, gate: GateId, rail: usize, why: DriverError);
-}
-
-/// A word to sleep on. Whoever wants to sleep calls [`arm`](Self::arm), looks once more whether
-/// there is something to do, and only if not calls [`wait`](Self::wait). What is posted after `arm`
-/// rings.
-pub trait Doorbell: Send + Sync {
-    /// Announces that somebody is going to sleep; returns what `wait` needs.
-    fn arm(&self) -> u32;
-
-    /// Sleeps until the bell has rung since `arm` returned `ticket`, or `timeout` has passed.
-    fn wait(&self, ticket: u32, timeout: Duration);
-
-    /// Wakes everybody who sleeps on it.
-    fn ring(&self);
-}
-
-/// Why a driver cannot do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DriverError {
-    /// What failed and what a person can do, as a sentence.
-    pub message: String,
-}
-
-impl fmt::Display for DriverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for DriverError {}

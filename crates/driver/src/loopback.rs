@@ -1,11 +1,10 @@
 //! From a process to itself: a queue.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use base::{GateId, RailProfile};
 
-use crate::{Copying, Doorbell, Driver, DriverError, Fetch, Fill, Part, Reach, Sink};
+use crate::{Driver, DriverError, Fill, InlineDriver, Reach, Sink};
 
 /// Delivers what is posted to the process that posted it, at the next poll.
 #[derive(Debug)]
@@ -38,10 +37,11 @@ impl Loopback {
         };
         Self { own, rails: [profile], underway: VecDeque::new(), spare: Vec::new() }
     }
+}
 
-    /// As [`Driver::post_packet`], for callers that know the driver's type.
+impl InlineDriver for Loopback {
     #[inline]
-    pub fn push(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
+    fn push(&mut self, _gate: GateId, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         if self.underway.len() == PACKETS_MAX {
             return false;
         }
@@ -51,11 +51,27 @@ impl Loopback {
         self.underway.push_back((bytes, length));
         true
     }
+
+    #[inline]
+    fn poll_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
+        // Only what was underway at the beginning: what is posted meanwhile is for the next poll.
+        let count = self.underway.len();
+        for _ in 0..count {
+            let Some((bytes, length)) = self.underway.pop_front() else { break };
+            sink.packet(self.own, 0, &bytes[..length]);
+            self.spare.push(bytes);
+        }
+        count > 0
+    }
 }
 
 impl Driver for Loopback {
     fn rails(&self) -> &[RailProfile] {
         &self.rails
+    }
+
+    fn card(&self) -> String {
+        String::new()
     }
 
     fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
@@ -67,28 +83,12 @@ impl Driver for Loopback {
         self.underway.len() < PACKETS_MAX
     }
 
-    fn post_packet(&mut self, _gate: GateId, _rail: usize, length: usize, fill: Fill<'_>) -> bool {
-        self.push(length, fill)
+    fn post_packet(&mut self, gate: GateId, _rail: usize, length: usize, fill: Fill<'_>) -> bool {
+        self.push(gate, length, fill)
     }
 
-    fn post_part(&mut self, _gate: GateId, _rail: usize, part: Part) {
-        unreachable!("loopback has no bulk track: {part:?}")
-    }
-
-    fn fetch(&mut self, fetch: Fetch, _copying: Copying) {
-        unreachable!("the engine copies within a process by itself: {fetch:?}")
-    }
-
-    #[inline]
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
-        // Only what was underway at the beginning: what is posted meanwhile is for the next poll.
-        let count = self.underway.len();
-        for _ in 0..count {
-            let Some((bytes, length)) = self.underway.pop_front() else { break };
-            sink.packet(self.own, 0, &bytes[..length]);
-            self.spare.push(bytes);
-        }
-        count > 0
+        self.poll_into(sink)
     }
 
     fn backlog(&self, _gate: GateId, _rail: usize) -> u64 {
@@ -97,10 +97,6 @@ impl Driver for Loopback {
 
     fn give_up(&mut self, _gate: GateId, _rail: usize) {
         self.underway.clear();
-    }
-
-    fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
-        None
     }
 }
 

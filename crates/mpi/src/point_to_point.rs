@@ -188,7 +188,7 @@ impl Process {
         let gate = receive.source.and_then(|rank| communicator.gate(rank));
         let place = receive.buffer.clone();
         let id = self.runtime().receive(receive);
-        let offered = gate.is_some_and(|gate| self.runtime().offer(gate, id, &place));
+        let offered = gate.is_some_and(|gate| self.runtime().expect(gate, id, &place));
         if !offered {
             self.call_helper(Need::OfOthers);
         }

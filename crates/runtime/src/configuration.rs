@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use base::variables;
-use driver_tcp::Selection;
 use engine::strategy;
 use topology::Parts;
 
@@ -135,13 +134,9 @@ pub const TEXTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The network interfaces that `COMBRAY_NET` lets in.
-///
-/// # Errors
-/// What stands there makes no sense.
-pub fn networks() -> Result<Selection, String> {
-    let text = env::var(variables::NET).unwrap_or_default();
-    Selection::parse(&text).map_err(|wrong| format!("{}: {wrong}", variables::NET))
+/// The networks that `COMBRAY_NET` lets in, as the person says it.
+pub fn networks() -> String {
+    env::var(variables::NET).unwrap_or_default()
 }
 
 /// The name that `COMBRAY_NODE` gives to this machine.

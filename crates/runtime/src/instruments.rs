@@ -5,10 +5,10 @@ pub mod journal;
 pub mod performance;
 pub mod tally;
 
-use crate::copying::Way;
 use std::sync::Arc;
 use std::time::Duration;
 
+use driver::Copying;
 use engine::{Counter, Counters};
 
 use journal::Journal;
@@ -50,13 +50,13 @@ pub struct RuntimeCounters {
 
 impl RuntimeCounters {
     /// Notes how a message is to be copied.
-    pub(crate) fn count_chosen(&self, way: Way) {
-        let counter = match way {
-            Way::Once => &self.once_chosen,
-            Way::Pipe => &self.pipe_chosen,
-            Way::PipePastCaches => &self.past_caches_chosen,
-            Way::Ring => &self.ring_chosen,
-            Way::Jointly => &self.jointly_chosen,
+    pub(crate) fn count_chosen(&self, copying: Copying) {
+        let counter = match copying {
+            Copying::Once => &self.once_chosen,
+            Copying::Piped => &self.pipe_chosen,
+            Copying::PipedPastCaches => &self.past_caches_chosen,
+            Copying::Packets => &self.ring_chosen,
+            Copying::Jointly => &self.jointly_chosen,
         };
         counter.add(1);
     }

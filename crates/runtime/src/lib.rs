@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod configuration;
-mod copying;
 pub mod door;
 mod gathering;
 mod guidance;
@@ -17,7 +16,6 @@ pub mod lock;
 pub mod machine;
 pub mod nearness;
 pub mod parts;
-mod rails;
 mod receiver;
 mod recording;
 mod regions;
@@ -26,7 +24,8 @@ pub mod samples;
 pub mod waiting;
 mod wire_up;
 
-pub use driver::{Access, RegionError};
+pub use driver::{Access, ProgramState, RegionError};
+pub use drivers::Bell;
 pub use gathering::Aim;
 pub use guidance::{Guidance, preferences};
 pub use recording::Sent;

@@ -4,19 +4,18 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use base::RailId;
+use base::{RailId, RailProfile};
 use engine::Engine;
 use launch::{Job, JoinError};
 use sys::{cores, numa};
 use topology::{CpuSet, Locality, NEAR, Topology};
 
-use crate::rails::TCP;
 use crate::{configuration, machine};
 
-/// Where the rails to other machines are, and where this process communicates.
+/// Where the rails are, and where this process communicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nearness {
-    /// By rail, from the first to other machines on; none: not known.
+    /// By rail; none: not known, or it belongs to no interface.
     pub places: Vec<Option<RailPlace>>,
     /// The nearest of them.
     pub nearest: Option<usize>,
@@ -48,12 +47,12 @@ impl Nearness {
         Some(self.places.get(self.nearest?)?.as_ref()?.distance)
     }
 
-    /// Of the interfaces with these names and speeds, for the process with this rank as it may run now.
-    pub(crate) fn of(interfaces: &[(&str, u64)], rank: u32) -> Self {
+    /// Of these rails, for the process with this rank as it may run now.
+    pub(crate) fn of(rails: &[RailProfile], rank: u32) -> Self {
         let Some(tree) = machine::tree_with_devices() else { return Self::default() };
         let seat: CpuSet = cores::allowed().into_iter().collect();
-        let places = places(tree, interfaces.iter().map(|(name, _)| *name), &seat);
-        let speeds: Vec<u64> = interfaces.iter().map(|(_, speed)| *speed).collect();
+        let places = places(tree, rails.iter().map(|rail| rail.interface().unwrap_or("")), &seat);
+        let speeds: Vec<u64> = rails.iter().map(|rail| rail.bandwidth_bytes_per_us).collect();
         let nearest = nearest(&places, &speeds, rank as usize);
         let place = nearest.and_then(|rail| places.get(rail)?.as_ref());
         let station = place.and_then(|place| station(place, &seat));
@@ -66,7 +65,7 @@ impl Nearness {
 pub(crate) fn follow(engine: &mut Engine, nearness: &Nearness, company: f64) {
     for (number, place) in nearness.places.iter().enumerate() {
         let Some(place) = place.as_ref().filter(|place| place.distance > NEAR) else { continue };
-        let rail = RailId(TCP.0 + number as u8);
+        let rail = RailId(number as u8);
         let name = engine.rails()[usize::from(rail.0)].name.clone();
         let seen = engine.model(rail).figures().seen_from(place.distance, company);
         engine.believe(&name, &seen);

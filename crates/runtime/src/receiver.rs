@@ -1,14 +1,16 @@
 //! What the rails report, on its way to the engine.
 
 use base::{GateId, RailId};
-use driver::{DriverError, Label, Place, Sink};
+use driver::{Copying, DriverError, Label, Place, ReceiveState, Sink};
 use engine::{Engine, RequestId};
 
+use crate::instruments::Instruments;
+use crate::instruments::journal::Kind;
 use crate::wire_up::Fatal;
 
 /// What was reported and cannot be dealt with while a driver is polled.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct Deferred {
     strangers: Strangers,
     lost: Vec<Lost>,
 }
@@ -19,16 +21,16 @@ type Strangers = Vec<(GateId, Box<[u8]>)>;
 /// A rail to a peer that does not work any more.
 pub(crate) type Lost = (GateId, RailId, DriverError);
 
-impl Heard {
-    /// Who hears the driver whose first rail is `first`.
+impl Deferred {
+    /// Who takes what the rails report to an engine.
     #[inline]
     pub(crate) fn receiver<'a>(
         &'a mut self,
         engine: &'a mut Engine,
         fatal: &'a Fatal,
-        first: RailId,
+        instruments: &'a Instruments,
     ) -> Receiver<'a> {
-        Receiver { engine, heard: self, fatal, first }
+        Receiver { engine, deferred: self, fatal, instruments }
     }
 
     /// The packets from peers that are not connected yet, which are forgotten here.
@@ -44,19 +46,20 @@ impl Heard {
     }
 }
 
-/// Takes what the rails of one driver report.
+/// Takes what the rails report.
 pub(crate) struct Receiver<'a> {
     engine: &'a mut Engine,
-    heard: &'a mut Heard,
+    deferred: &'a mut Deferred,
     fatal: &'a Fatal,
-    first: RailId,
+    instruments: &'a Instruments,
+}
+
+/// A rail by its number.
+fn rail_id(number: usize) -> RailId {
+    RailId(number as u8)
 }
 
 impl Receiver<'_> {
-    fn rail(&self, place: usize) -> RailId {
-        RailId(self.first.0 + place as u8)
-    }
-
     fn check<T>(&self, gate: GateId, taken: Result<T, wire::Malformed>) -> T {
         match taken {
             Ok(taken) => taken,
@@ -69,7 +72,7 @@ impl Sink for Receiver<'_> {
     #[inline]
     fn packet(&mut self, gate: GateId, _rail: usize, bytes: &[u8]) {
         if !self.engine.is_connected(gate) {
-            self.heard.strangers.push((gate, bytes.into()));
+            self.deferred.strangers.push((gate, bytes.into()));
             return;
         }
         let taken = self.engine.handle_packet(gate, bytes);
@@ -77,12 +80,8 @@ impl Sink for Receiver<'_> {
     }
 
     fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> Place {
-        let taken = self.engine.begin_part(gate, self.rail(rail), label, length);
-        let mut place = self.check(gate, taken);
-        if let Place::At { instead_of: Some(other), .. } = &mut place {
-            other.0 -= self.first.0;
-        }
-        place
+        let taken = self.engine.begin_part(gate, rail_id(rail), label, length);
+        self.check(gate, taken)
     }
 
     fn part_arrived(&mut self, gate: GateId, _rail: usize, label: &Label, length: usize) {
@@ -95,7 +94,7 @@ impl Sink for Receiver<'_> {
     }
 
     fn carried(&mut self, rail: usize, bytes: u64, nanoseconds: u64) {
-        self.engine.note_carried(self.rail(rail), bytes, nanoseconds);
+        self.engine.note_carried(rail_id(rail), bytes, nanoseconds);
     }
 
     fn written(&mut self, token: u64) {
@@ -109,6 +108,26 @@ impl Sink for Receiver<'_> {
     }
 
     fn lost(&mut self, gate: GateId, rail: usize, why: DriverError) {
-        self.heard.lost.push((gate, self.rail(rail), why));
+        self.deferred.lost.push((gate, rail_id(rail), why));
+    }
+
+    fn copying_chosen(&mut self, copying: Copying) {
+        self.instruments.runtime.count_chosen(copying);
+    }
+
+    fn copying_changed(&mut self, bytes: u64, copying: Copying) {
+        self.instruments.runtime.copying_changes.add(1);
+        self.instruments.journal.note(Kind::CopyingChanged, &[bytes as i64, copying as i64]);
+    }
+
+    fn receive_state(&self, token: u64) -> ReceiveState {
+        let request = RequestId::from_u64(token);
+        if self.engine.is_posted(request) {
+            ReceiveState::Posted
+        } else if self.engine.is_complete(request) {
+            ReceiveState::Over
+        } else {
+            ReceiveState::Underway
+        }
     }
 }

@@ -10,12 +10,12 @@ impl Runtime {
     /// it if it is not connected. Where not, messages must do.
     pub fn reaches_regions_of(&mut self, gate: GateId) -> bool {
         self.connect(gate);
-        self.shm().reaches(gate)
+        self.rails.reaches_memory_of(gate)
     }
 
     /// The regions of this process and its peers.
     #[inline]
     pub fn regions(&mut self) -> &mut dyn Regions {
-        self.shm()
+        self.rails.regions()
     }
 }

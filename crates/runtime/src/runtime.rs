@@ -2,27 +2,25 @@
 
 use std::cell::OnceCell;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::{ContextId, GateId, RailId, RailProfile};
-use driver::{Copying, Doorbell, Driver, DriverError, Regions, Sink};
-use driver_shm::{AHEAD_BYTES_MAX, Bell, Shm};
-use driver_tcp::Tcp;
+use driver::{Announcement, Doorbell, DriverError, Exposure, ProgramState, Sink, When};
+use drivers::{Bell, Connection, Rails};
 use engine::strategy::{self, Strategy};
 use engine::{
     ContextSlot, Engine, Incoming, MessageId, Outcome, Planned, PostShort, Preferences, Receive,
     RequestId, Send as SendCommand, Settled, ShortPacket,
 };
 use memory::Buffer;
+use memory::transfer::Fetch;
 
 use crate::configuration::Configuration;
-use crate::copying::{Choice, Way};
 use crate::gathering::{Advice, Aim, Gathering};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{Kind, number_of};
 use crate::nearness::{Nearness, RailPlace, Station};
-use crate::rails::{LOOPBACK, Rails, SHM, TCP};
-use crate::receiver::Heard;
+use crate::receiver::Deferred;
 use crate::recording::{Recording, Sent};
 use crate::wire_up::Fatal;
 
@@ -30,18 +28,15 @@ use crate::wire_up::Fatal;
 pub struct Runtime {
     own: GateId,
     engine: Engine,
-    rails: Rails,
-    heard: Heard,
+    pub(crate) rails: Rails,
+    deferred: Deferred,
     gathering: Gathering,
     /// By context: what is wanted of its messages; those that are not there want nothing special.
     aims: Vec<Aim>,
-    copying: Choice,
     fatal: Fatal,
     instruments: Instruments,
     /// The person knows that a rail was lost.
     warned: bool,
-    /// Whether the copying inside the machine is left to those who send.
-    patient: bool,
     /// Messages are looked at before they take the short cut: some may have to wait for others, or
     /// all are recorded.
     watches: bool,
@@ -63,18 +58,6 @@ impl PostShort for Push<'_> {
     }
 }
 
-/// When the data of a message that is sent ahead is copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum When {
-    /// Before the call returns.
-    Now,
-    /// When the program looks next, if its receiver has not read it until then.
-    Later,
-}
-
-/// Receives of so many bytes are worth offering to their senders.
-const OFFERED_BYTES_MIN: usize = 64 << 10;
-
 /// With so many chunks in an outbox it is time to look for room.
 const GATHERED_MAX: usize = 256;
 
@@ -92,30 +75,24 @@ impl Runtime {
         fatal: Fatal,
         instruments: Instruments,
     ) -> Self {
-        let (heard, gathering, aims, copying) = Default::default();
-        let watches = rails.tcp.is_some();
+        let (deferred, gathering, aims) = Default::default();
+        let (watches, own_rail) = (rails.has_networks(), rails.own_rail());
         let mut runtime = Self {
             own,
             engine,
             rails,
-            heard,
+            deferred,
             gathering,
             aims,
-            copying,
             fatal,
             instruments,
             warned: false,
-            patient: false,
             watches,
             recording: None,
             nearness: OnceCell::new(),
         };
-        runtime.engine.connect(own, &[LOOPBACK], true);
+        runtime.engine.connect(own, &[own_rail], true);
         runtime
-    }
-
-    pub(crate) fn shm(&mut self) -> &mut Shm {
-        &mut self.rails.shm
     }
 
     /// Opens a message space.
@@ -156,7 +133,8 @@ impl Runtime {
 
     /// Whether a message goes through the outbox also where it need not.
     fn takes_the_long_way(&mut self, gate: GateId, context: ContextSlot) -> bool {
-        (self.rails.tcp.is_some() && self.waits_for_more(gate, context)) || self.recording.is_some()
+        (self.rails.has_networks() && self.waits_for_more(gate, context))
+            || self.recording.is_some()
     }
 
     /// From now on it is noted how much is sent to whom. No message takes the short cut any more.
@@ -177,7 +155,8 @@ impl Runtime {
 
     /// Whether a message to a peer on another machine is likely to be followed by more.
     fn waits_for_more(&mut self, gate: GateId, context: ContextSlot) -> bool {
-        if !self.engine.is_connected(gate) || self.engine.rails_of(gate)[0] < TCP {
+        if !self.engine.is_connected(gate) || !self.rails.is_network(self.engine.rails_of(gate)[0])
+        {
             return false;
         }
         let aim = self.aims.get(context.index()).copied().unwrap_or_default();
@@ -196,16 +175,11 @@ impl Runtime {
     fn submit(&mut self, send: SendCommand, when: When) -> RequestId {
         let gate = send.gate;
         // Only what its receiver can read may wait until the program looks.
-        let is_readable = send.buffer.is_contiguous() && self.rails.shm.reaches(gate);
+        let is_readable = send.buffer.is_contiguous() && self.rails.reaches_memory_of(gate);
         let when = if is_readable { when } else { When::Now };
         let request = self.hold_till(send, when);
         let flushed = self.flush_gate(gate);
-        self.watch_offer(gate, request);
-        // The announcement is on its way, and the data follows if nobody has to ask for it: now, or when
-        // the program waits. Whoever receives it, and cannot wait for that, reads it.
-        if when == When::Now {
-            self.rails.shm.serve(&mut self.heard.receiver(&mut self.engine, &self.fatal, SHM));
-        }
+        self.follow_announcement(gate, request, when);
         if !flushed && self.engine.waiting(gate) >= GATHERED_MAX {
             // Enough has gathered: the rail shall look whether it has room again.
             self.progress();
@@ -229,44 +203,48 @@ impl Runtime {
             recording.note(send.gate, send.buffer.len());
         }
         let request = self.engine.send(send);
-        let Some(buffer) = self.engine.wants_region(request) else { return request };
-        let label = match buffer.len() {
-            OFFERED_BYTES_MIN.. => self.engine.label(request),
-            _ => None,
-        };
-        let (shm, token) = (&mut self.rails.shm, request.to_u64());
-        if !synchronous
-            && let Some(region) = shm.send_ahead(gate, buffer, token, label, when == When::Later)
-        {
-            self.engine.expose_ahead(request, region);
-        } else if let Some(region) = shm.declare_message(buffer) {
-            self.engine.expose(request, region);
+        let Self { engine, rails, .. } = self;
+        let Some(data) = engine.wants_region(request) else { return request };
+        let rail = engine.rails_of(gate)[0];
+        let Some(driver) = rails.rendezvous(rail) else { return request };
+        let (label, token) = (engine.label(request), request.to_u64());
+        let may_end_early = !synchronous;
+        match driver.announce(&Announcement { gate, data, token, label, may_end_early, when }) {
+            Exposure::Ahead(region) => engine.expose_ahead(request, region),
+            Exposure::Region(region) => engine.expose(request, region),
+            Exposure::None => {}
         }
         request
     }
 
-    /// Where the receiver has offered the place for a message that was announced: writes it there, if the
-    /// receiver says nothing.
-    fn watch_offer(&mut self, gate: GateId, request: RequestId) {
-        let Self { engine, rails, .. } = self;
-        if let Some((region, buffer)) = engine.exposed(request)
-            && buffer.len() >= OFFERED_BYTES_MIN
-            && let Some(label) = engine.label(request)
-        {
-            rails.shm.watch_offer(gate, region, buffer, request.to_u64(), label);
+    /// A message was submitted. If it was announced, its data follows where nobody has to ask for it: now,
+    /// or when the program waits. Whoever receives it, and cannot wait for that, reads it.
+    fn follow_announcement(&mut self, gate: GateId, request: RequestId, when: When) {
+        let Self { engine, rails, deferred, fatal, instruments, .. } = self;
+        let Some(&rail) = engine.rails_of(gate).first() else { return };
+        let Some(driver) = rails.rendezvous(rail) else { return };
+        if let Some((region, data)) = engine.exposed(request) {
+            let (label, token) = (engine.label(request), request.to_u64());
+            let message = Announcement { gate, data, token, label, may_end_early: false, when };
+            driver.announced(&message, region);
+        }
+        if when == When::Now {
+            driver.serve(&mut deferred.receiver(engine, fatal, instruments));
         }
     }
 
-    /// Offers the sender, behind `gate`, the place for the message of a posted receive, if it is on this
-    /// machine and that message will be the next one from it that the receive can get; returns whether.
-    pub fn offer(&mut self, gate: GateId, request: RequestId, buffer: &Buffer) -> bool {
-        if !self.is_near(gate) || buffer.len() < OFFERED_BYTES_MIN {
+    /// Tells the sender, behind `gate`, where the message of a posted receive belongs, if it can write there
+    /// and that message will be the next one from it that the receive can get; returns whether.
+    pub fn expect(&mut self, gate: GateId, request: RequestId, into: &Buffer) -> bool {
+        if !self.engine.is_connected(gate) {
             return false;
         }
-        let Self { engine, rails, .. } = self;
+        let Self { engine, rails, deferred, fatal, instruments, .. } = self;
+        let rail = engine.rails_of(gate)[0];
+        let Some(driver) = rails.rendezvous(rail) else { return false };
         let Some(label) = engine.expected(request, gate) else { return false };
-        let waits = |token| engine.is_posted(RequestId::from_u64(token));
-        rails.shm.offer(gate, label, buffer, request.to_u64(), waits)
+        let sink = deferred.receiver(engine, fatal, instruments);
+        driver.expect(gate, label, into, request.to_u64(), &sink)
     }
 
     /// Posts a receive.
@@ -312,7 +290,7 @@ impl Runtime {
 
     /// Asks that a request ends without a transfer.
     pub fn cancel(&mut self, request: RequestId) {
-        if !self.rails.shm.take_back(request.to_u64()) {
+        if !self.rails.stop_expecting(request.to_u64()) {
             // Its message is on its way.
             return;
         }
@@ -324,10 +302,8 @@ impl Runtime {
     /// What could not go yet is looked after by whoever of this process sleeps, as the caller may go
     /// away to compute.
     fn leave_to_others(&self) {
-        if self.engine.has_work()
-            && let Some(doorbell) = self.rails.shm.doorbell()
-        {
-            doorbell.ring();
+        if self.engine.has_work() {
+            self.rails.ring_own_doorbell();
         }
     }
 
@@ -383,7 +359,7 @@ impl Runtime {
 
     /// Whether anything of ours still waits to leave this process.
     pub fn has_work(&self) -> bool {
-        self.engine.has_work() || self.rails.tcp.as_ref().is_some_and(|tcp| !tcp.is_flushed())
+        self.engine.has_work() || !self.rails.is_flushed()
     }
 
     /// Counts what was submitted to outboxes, answers to others included.
@@ -393,19 +369,17 @@ impl Runtime {
 
     /// Whether something waits for room of which no doorbell tells.
     pub fn must_look_again(&self) -> bool {
-        self.engine.has_work() && (self.rails.near || self.rails.tcp.is_none())
+        self.engine.has_work() && self.rails.must_be_polled()
     }
 
     /// Whether something waits for the help of its sender, which may not come.
     pub fn awaits_senders(&self) -> bool {
-        self.rails.shm.awaits_senders()
+        self.rails.awaits_senders()
     }
 
-    /// From now on the copying inside the machine is left to those who send, as far as they do it, or
-    /// no more: whoever receives computes.
-    pub fn set_patient(&mut self, patient: bool) {
-        self.patient = patient;
-        self.rails.shm.set_patient(patient);
+    /// What the program does from now on while its messages come.
+    pub fn set_program_state(&mut self, state: ProgramState) {
+        self.rails.set_program_state(state);
     }
 
     /// What to sleep on until something arrives.
@@ -413,11 +387,7 @@ impl Runtime {
     /// # Errors
     /// The system has no more descriptors.
     pub(crate) fn doorbell(&self) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {
-        let Rails { shm, tcp, .. } = &self.rails;
-        let Some(tcp) = tcp else { return Ok(shm.doorbell()) };
-        let descriptor = tcp.descriptor().try_clone_to_owned();
-        let descriptor = descriptor.map_err(|cause| DriverError { message: cause.to_string() })?;
-        shm.doorbell_beside(descriptor).map(Some)
+        self.rails.doorbell()
     }
 
     /// Makes one round: takes what has arrived, hands out what can go. Returns whether there was
@@ -425,7 +395,8 @@ impl Runtime {
     #[inline]
     pub fn progress(&mut self) -> bool {
         self.gathering.end();
-        let mut active = self.rails.poll(&mut self.heard, &mut self.engine, &self.fatal);
+        let Self { rails, deferred, engine, fatal, instruments, .. } = self;
+        let mut active = rails.poll(&mut deferred.receiver(engine, fatal, instruments));
         if active || self.engine.has_work() {
             active |= self.follow_up();
         }
@@ -434,43 +405,34 @@ impl Runtime {
 
     /// What follows from packets that arrived; returns whether any packet could go.
     fn follow_up(&mut self) -> bool {
-        for (gate, packet) in self.heard.strangers() {
+        for (gate, packet) in self.deferred.strangers() {
             self.connect(gate);
-            let Self { engine, heard, fatal, .. } = self;
-            heard.receiver(engine, fatal, SHM).packet(gate, 0, &packet);
+            let Self { engine, deferred, fatal, instruments, .. } = self;
+            let rail = engine.rails_of(gate)[0];
+            let mut receiver = deferred.receiver(engine, fatal, instruments);
+            receiver.packet(gate, usize::from(rail.0), &packet);
         }
-        for (gate, rail, why) in self.heard.lost() {
+        for (gate, rail, why) in self.deferred.lost() {
             self.lose(gate, rail, &why);
         }
-        if self.copying.is_timing() {
-            self.note_copied();
-        }
         while let Some(region) = self.engine.next_revocation() {
-            let revoked = self.rails.shm.revoke(region);
-            debug_assert_eq!(revoked, Ok(()), "it was declared for the message");
+            self.rails.withdraw(region);
         }
         while let Some(fetch) = self.engine.next_fetch() {
-            let request = RequestId::from_u64(fetch.token);
-            let is_offered = self.rails.shm.keeps_offer(fetch.token);
-            let way = if is_offered || self.patient && fetch.length > AHEAD_BYTES_MAX {
-                Way::Jointly
-            } else {
-                self.copying.begin(request, fetch.length as u64, Instant::now())
-            };
-            self.instruments.runtime.count_chosen(way);
-            let copying = match way {
-                Way::Once => Copying::Once,
-                Way::Pipe => Copying::Piped,
-                Way::PipePastCaches => Copying::PipedPastCaches,
-                Way::Jointly => Copying::Jointly,
-                Way::Ring => {
-                    self.engine.decline_fetch(request);
-                    continue;
-                }
-            };
-            self.rails.shm.fetch(fetch, copying);
+            self.begin_fetch(fetch);
         }
         self.flush()
+    }
+
+    /// Brings the data of an announced message here; in packets, if its rail cannot do it otherwise.
+    fn begin_fetch(&mut self, fetch: Fetch) {
+        let Self { engine, rails, deferred, fatal, instruments, .. } = self;
+        let rail = engine.rails_of(fetch.gate).first().copied();
+        let mut receiver = deferred.receiver(engine, fatal, instruments);
+        match rail.and_then(|rail| rails.rendezvous(rail)) {
+            Some(driver) => driver.fetch(fetch, &mut receiver),
+            None => receiver.fetched(fetch.token, false),
+        }
     }
 
     /// Hands packets to the rails as long as there are any and the rails have room; returns whether
@@ -569,20 +531,17 @@ impl Runtime {
     /// The bell of a peer with which memory can be shared; none for others.
     pub fn bell(&mut self, gate: GateId) -> Option<Bell> {
         self.connect(gate);
-        match self.engine.rails_of(gate) {
-            [SHM, ..] => self.rails.shm.bell(gate),
-            _ => None,
-        }
+        self.rails.bell(gate)
     }
 
     /// Whether a peer is reached through memory, so that it fetches what is announced to it.
     pub fn is_near(&self, gate: GateId) -> bool {
-        self.engine.is_connected(gate) && self.engine.rails_of(gate)[0] < TCP
+        self.engine.is_connected(gate) && !self.rails.is_network(self.engine.rails_of(gate)[0])
     }
 
     /// A peer on this machine whose process has ended, if there is one. To be asked seldom.
     pub fn ended_peer(&self) -> Option<GateId> {
-        self.rails.shm.ended_peer()
+        self.rails.ended_peer()
     }
 
     /// Ends the job, because the process behind `gate` has ended too early.
@@ -597,19 +556,6 @@ impl Runtime {
     /// Ends the job, because it cannot go on.
     pub fn end_job(&self, why: &str) -> ! {
         self.fatal.end(why)
-    }
-
-    /// Takes the time of large messages that are complete.
-    fn note_copied(&mut self) {
-        let Self { copying, engine, instruments, .. } = self;
-        copying.note_complete(
-            |request| engine.is_complete(request),
-            |bytes, faster| {
-                instruments.runtime.copying_changes.add(1);
-                let way = faster as i64;
-                instruments.journal.note(Kind::CopyingChanged, &[bytes as i64, way]);
-            },
-        );
     }
 
     /// Takes over those values that a running process can change.
@@ -638,7 +584,7 @@ impl Runtime {
     /// Why it does not.
     pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), DriverError> {
         if !self.engine.is_connected(gate) {
-            let (rails, fetches) = self.rails.connect(gate)?;
+            let Connection { rails, fetches } = self.rails.connect(gate)?;
             self.engine.connect(gate, &rails, fetches);
             self.instruments.runtime.peers.add(1);
             self.instruments.journal.note(Kind::PeerConnected, &[gate.0.into(), fetches.into()]);
@@ -665,10 +611,7 @@ impl Runtime {
 
     /// The rail with a name, or to an interface of that name.
     pub fn rail_named(&self, name: &str) -> Option<RailId> {
-        let is_it = |rail: &RailProfile| {
-            let interface = rail.name.split_once(':').map(|(_, interface)| interface);
-            rail.name == name || interface == Some(name)
-        };
+        let is_it = |rail: &RailProfile| rail.name == name || rail.interface() == Some(name);
         let found = self.engine.rails().iter().position(is_it)?;
         u8::try_from(found).ok().map(RailId)
     }
@@ -677,21 +620,23 @@ impl Runtime {
         self.nearness = OnceCell::from(nearness);
     }
 
-    /// Where the rails to other machines are.
+    /// Where the rails are.
     fn nearness(&self) -> &Nearness {
-        let of = |tcp: &Tcp| Box::new(Nearness::of(&tcp.speeds(), self.own.0));
-        self.nearness.get_or_init(|| self.rails.tcp.as_deref().map(of).unwrap_or_default())
+        let work_out = || match self.rails.has_networks() {
+            true => Box::new(Nearness::of(self.engine.rails(), self.own.0)),
+            false => Box::default(),
+        };
+        self.nearness.get_or_init(work_out)
     }
 
     /// Where a rail is; none: not known, or it leads to no other machine.
     pub fn rail_place(&self, rail: RailId) -> Option<&RailPlace> {
-        let place = rail.0.checked_sub(TCP.0)?;
-        self.nearness().places.get(usize::from(place))?.as_ref()
+        self.nearness().places.get(usize::from(rail.0))?.as_ref()
     }
 
     /// The nearest rail of those whose place is known.
     pub fn nearest_rail(&self) -> Option<RailId> {
-        self.nearness().nearest.map(|rail| RailId(TCP.0 + rail as u8))
+        self.nearness().nearest.map(|rail| RailId(rail as u8))
     }
 
     /// Where this process communicates, if that was worked out and there is something to choose.
@@ -706,25 +651,15 @@ impl Runtime {
 
     /// How messages to `gate` travel, for people: the rail, and how large ones are copied.
     pub fn transport(&mut self, gate: GateId) -> String {
-        if gate == self.own {
-            return "self".into();
-        }
         self.connect(gate);
-        match self.engine.rails_of(gate) {
-            [SHM] if self.rails.shm.reaches(gate) => "shm+single-copy".into(),
-            rails => {
-                let names = rails.iter().map(|&rail| self.engine.profile(rail).name.as_str());
-                names.collect::<Vec<_>>().join("+")
-            }
-        }
+        let rails = self.engine.rails_of(gate).iter();
+        rails.map(|rail| self.rails.describe(gate, *rail)).collect::<Vec<_>>().join("+")
     }
 
     /// Takes leave of the peers on other machines.
     pub fn leave(&mut self) {
-        let Self { rails, heard, engine, fatal, .. } = self;
-        if let Some(tcp) = &mut rails.tcp {
-            tcp.close(&mut heard.receiver(engine, fatal, TCP), LEAVE_MAX);
-        }
+        let Self { rails, deferred, engine, fatal, instruments, .. } = self;
+        rails.leave(&mut deferred.receiver(engine, fatal, instruments), LEAVE_MAX);
     }
 }
 

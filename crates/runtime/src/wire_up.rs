@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base::GateId;
-use driver::{Doorbell, DriverError, Loopback};
-use driver_shm::{Options, Shm};
-use driver_tcp::{Secret, Tcp};
+use driver::{Doorbell, DriverError, Secret, Settings};
+use drivers::Rails;
 use engine::Engine;
 use launch::Job;
 use sys::cores;
@@ -21,7 +20,6 @@ use crate::guidance::Guidance;
 use crate::instruments::Instruments;
 use crate::nearness::{self, Nearness};
 use crate::parts;
-use crate::rails::Rails;
 use crate::runtime::{Runtime, cannot_reach, strategy};
 use crate::samples;
 
@@ -104,24 +102,21 @@ pub fn start(
     let (rank, size) = (job.rank(), job.size());
     let job = Arc::new(Mutex::new(job));
     let own = GateId(rank);
-    if let Some(node) = configuration::node() {
-        driver_shm::name_node(&node);
-    }
-    let options = Options { single_copy: configuration.single_copy() };
-    let directory = Directory { job: Arc::clone(&job) };
-    let lookup = Box::new(move |gate: GateId| directory.get(gate.0, CARD_KEY));
-    let shm = Shm::create(own, options, lookup)?;
-    let mut tcp = if size > 1 { Some(create_tcp(own, &job)?) } else { None };
+    let mut rails = create_rails(own, configuration, &job)?;
     let (samples, complaint) = samples::kept();
     let (guidance, wrong_wishes) = Guidance::of_environment(samples.costs);
     // Boxed, as hardly any process has it.
-    let nearness = match &mut tcp {
-        Some(tcp) if nearness::matters(&job)? => Some(Box::new(place(tcp, rank))),
+    let nearness = match size {
+        2.. if nearness::matters(&job)? => Some(Box::new(place(&mut rails, rank))),
         _ => None,
     };
-    let neighbours = publish(&job, &shm, tcp.as_deref(), nearness.as_deref(), guidance)?;
-    let tcp = tcp.filter(|_| !neighbours.all_near);
-    let rails = Rails::new(Loopback::new(own), shm, tcp, neighbours.crowded);
+    let neighbours = publish(&job, &rails.cards(), nearness.as_deref(), guidance)?;
+    if neighbours.all_near {
+        rails.drop_networks();
+    }
+    if neighbours.crowded {
+        rails.expect_crowd();
+    }
     let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
     samples::follow(&mut engine, &samples);
     if let Some(nearness) = &nearness {
@@ -165,38 +160,57 @@ pub fn start(
     })
 }
 
-/// The rails to other machines, which most jobs turn out not to need.
-fn create_tcp(own: GateId, job: &Arc<Mutex<Job>>) -> Result<Box<Tcp>, StartError> {
-    let selection = configuration::networks().map_err(|message| StartError { message })?;
-    let options = driver_tcp::Options { selection, records: wire::VERSION };
-    let directory = Directory { job: Arc::clone(job) };
-    Ok(Box::new(Tcp::create(own, options, Box::new(directory))?))
+/// The rails of a process, those to other machines included, which most jobs turn out not to need.
+fn create_rails(
+    own: GateId,
+    configuration: Configuration,
+    job: &Arc<Mutex<Job>>,
+) -> Result<Rails, StartError> {
+    let settings = Settings {
+        networks: configuration::networks(),
+        single_copy: configuration.single_copy(),
+        node: configuration::node(),
+        records: wire::VERSION,
+    };
+    let directory = |driver| Directory::of(driver, job);
+    let mut rails = Rails::create(own, &settings, directory)?;
+    if locked(job).size() > 1 {
+        rails.add_networks(own, &settings, directory)?;
+    }
+    Ok(rails)
 }
 
 /// Finds out where the interfaces are, and keeps buffers near the one that is used first.
-fn place(tcp: &mut Tcp, rank: u32) -> Nearness {
-    let nearness = Nearness::of(&tcp.speeds(), rank);
+fn place(rails: &mut Rails, rank: u32) -> Nearness {
+    let nearness = Nearness::of(&rails.profiles(), rank);
     if let Some(node) = nearness.station.as_ref().and_then(|station| station.node) {
-        tcp.keep_buffers_on(node);
+        rails.keep_buffers_on(node);
     }
     nearness
 }
 
-/// Where the drivers learn of the others.
+/// Where a driver learns of the others.
 struct Directory {
     job: Arc<Mutex<Job>>,
+    /// Under which its cards are published.
+    key: String,
 }
 
 impl Directory {
+    /// Of the driver with this name.
+    fn of(driver: &str, job: &Arc<Mutex<Job>>) -> Box<dyn driver::Directory> {
+        Box::new(Self { job: Arc::clone(job), key: card_key(driver) })
+    }
+
     fn get(&self, rank: u32, key: &str) -> Result<String, DriverError> {
         let value = locked(&self.job).get(rank, key);
         value.map_err(|error| DriverError { message: error.to_string() })
     }
 }
 
-impl driver_tcp::Directory for Directory {
+impl driver::Directory for Directory {
     fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
-        self.get(gate.0, NETWORK_KEY)
+        self.get(gate.0, &self.key)
     }
 
     fn secret(&mut self) -> Result<Secret, DriverError> {
@@ -222,10 +236,12 @@ fn locked(job: &Mutex<Job>) -> MutexGuard<'_, Job> {
     job.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Under these keys each process publishes its cards, and where it runs: on which cores of which
-/// machine.
-const CARD_KEY: &str = "combray-card";
-const NETWORK_KEY: &str = "combray-network";
+/// Under this key each process publishes the card of a driver.
+fn card_key(driver: &str) -> String {
+    format!("combray-card-{driver}")
+}
+
+/// Under this one it publishes where it runs: on which cores of which machine.
 const PLACE_KEY: &str = "combray-place";
 /// Under these keys rank 0 publishes what only processes of the job know, and what the choice between
 /// collective algorithms follows.
@@ -261,15 +277,14 @@ struct Neighbours {
 /// Tells the others where this process is and which cores it may use, and learns the same of them.
 fn publish(
     job: &Mutex<Job>,
-    shm: &Shm,
-    tcp: Option<&Tcp>,
+    cards: &[(&'static str, String)],
     nearness: Option<&Nearness>,
     guidance: Guidance,
 ) -> Result<Neighbours, StartError> {
     let allowed = cores::allowed();
     let mut job = locked(job);
     let size = job.size();
-    let Some(tcp) = tcp else {
+    if size == 1 {
         return Ok(Neighbours {
             nodes: vec![0; size as usize],
             all_near: true,
@@ -277,7 +292,7 @@ fn publish(
             guidance,
             ..Neighbours::default()
         });
-    };
+    }
     let own = PlaceOf {
         mask: core_mask(&allowed),
         // A limit on time is told where there are more cores.
@@ -287,9 +302,10 @@ fn publish(
         distance: nearness.and_then(Nearness::distance),
         switches: configuration::switches(),
     };
-    let own = format!("{own} {}", driver_shm::host()).replace(' ', "@");
-    job.put(CARD_KEY, &shm.card().to_string())?;
-    job.put(NETWORK_KEY, &tcp.card().to_string())?;
+    let own = format!("{own} {}", drivers::machine_name()).replace(' ', "@");
+    for (driver, card) in cards {
+        job.put(&card_key(driver), card)?;
+    }
     job.put(PLACE_KEY, &own)?;
     if job.rank() == 0 {
         job.put(SECRET_KEY, &new_secret()?)?;
@@ -299,9 +315,10 @@ fn publish(
         job.put(PARTS_KEY, &format!(":{}", parts::pattern()))?;
     }
     // A session that begins after the end of the world may have to connect peers.
-    for (key, ranks) in [(CARD_KEY, 0..size), (NETWORK_KEY, 0..size), (SECRET_KEY, 0..1)] {
-        job.keep(key, ranks);
+    for (driver, _) in cards {
+        job.keep(&card_key(driver), 0..size);
     }
+    job.keep(SECRET_KEY, 0..1);
     job.barrier()?;
     let told = job.get(0, GUIDANCE_KEY)?;
     let guidance = Guidance::from_text(&told).ok_or_else(|| StartError {

@@ -26,7 +26,6 @@ const SHARED_NAMES: &[&str] = &[
     "Message",
     "Offer",
     "Operation",
-    "Options",
     "Outcome",
     "Part",
     "Place",

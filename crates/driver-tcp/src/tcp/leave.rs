@@ -17,7 +17,7 @@ impl Tcp {
     /// the process ends; what is posted later takes that back. Waits until they have taken leave
     /// too, or for `limit`. Those who have not must have what was sent, however late they look, as
     /// what the system still holds is lost when they answer a process that has ended.
-    pub fn close(&mut self, sink: &mut dyn Sink, limit: Duration) {
+    pub(super) fn close(&mut self, sink: &mut dyn Sink, limit: Duration) {
         let deadline = Instant::now() + limit;
         while !self.is_flushed() && Instant::now() < deadline {
             self.poll(sink);

@@ -7,8 +7,9 @@ use std::rc::Rc;
 
 use base::Result;
 use collectives::board::{Rooms, SIZE_MAX};
-use driver_shm::{Bell, Board, Card, Invitation, SharedMemory};
+use driver_shm::{Board, Card, Invitation, SharedMemory};
 use memory::Buffer;
+use runtime::Bell;
 
 use super::Root;
 use super::movement;

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use driver::Doorbell;
+use runtime::ProgramState;
 use runtime::door::{self, Guest, Resting};
 use sys::cores::Cores;
 
@@ -140,7 +141,8 @@ impl Process {
 
     fn set_helped(&self, helped: bool) {
         self.helped.set(helped);
-        self.runtime().set_patient(helped);
+        let state = if helped { ProgramState::Computes } else { ProgramState::Waits };
+        self.runtime().set_program_state(state);
     }
 
     /// Whether portions of collective operations are left to others for now.

@@ -11,26 +11,9 @@
 
 use std::time::Instant;
 
-use driver_shm::AHEAD_BYTES_MAX;
-use engine::RequestId;
+use driver::Copying;
 
-/// How a message is copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Once, at the receiver's order.
-    Once,
-    /// Through the pipe.
-    Pipe,
-    /// Through the pipe, past the sender's caches.
-    PipePastCaches,
-    /// In packets, through the ring.
-    Ring,
-    /// Once, jointly.
-    Jointly,
-}
-
-/// The ways to copy, by their number.
-const WAYS: [Way; 5] = [Way::Once, Way::Pipe, Way::PipePastCaches, Way::Ring, Way::Jointly];
+use crate::supply::AHEAD_BYTES_MAX;
 
 /// What was measured so far.
 #[derive(Debug, Default)]
@@ -43,7 +26,7 @@ pub(crate) struct Choice {
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
     /// By way.
-    estimates: [Estimate; WAYS.len()],
+    estimates: [Estimate; Copying::ALL.len()],
     transfers: u64,
 }
 
@@ -56,8 +39,8 @@ struct Estimate {
 /// A transfer that is being timed.
 #[derive(Clone, Copy, Debug)]
 struct Underway {
-    request: RequestId,
-    way: Way,
+    token: u64,
+    way: Copying,
     length: u64,
     since: Instant,
 }
@@ -80,14 +63,14 @@ const ROUNDS_PER_SLOW_TRIAL: u64 = 4;
 
 impl Choice {
     /// Chooses for a message of `length` bytes and starts the watch.
-    pub(crate) fn begin(&mut self, request: RequestId, length: u64, now: Instant) -> Way {
+    pub(crate) fn begin(&mut self, token: u64, length: u64, now: Instant) -> Copying {
         if length <= AHEAD_BYTES_MAX as u64 {
-            return Way::Pipe;
+            return Copying::Piped;
         }
         let class = &mut self.classes[class_of(length)];
         let way = class.choose(length);
         class.transfers = class.transfers.wrapping_add(1);
-        self.underway.push(Underway { request, way, length, since: now });
+        self.underway.push(Underway { token, way, length, since: now });
         way
     }
 
@@ -101,14 +84,13 @@ impl Choice {
     /// another way is the fastest now.
     pub(crate) fn note_complete(
         &mut self,
-        is_complete: impl Fn(RequestId) -> bool,
-        mut changed: impl FnMut(u64, Way),
+        now: Instant,
+        is_complete: impl Fn(u64) -> bool,
+        mut changed: impl FnMut(u64, Copying),
     ) {
-        let mut now = None;
         self.underway.retain(|transfer| {
-            let complete = is_complete(transfer.request);
+            let complete = is_complete(transfer.token);
             if complete {
-                let now = *now.get_or_insert_with(Instant::now);
                 let elapsed_ns = now.duration_since(transfer.since).as_nanos() as u64;
                 let class = &mut self.classes[class_of(transfer.length)];
                 let before = class.fastest();
@@ -124,12 +106,12 @@ impl Choice {
 }
 
 impl Class {
-    fn choose(&self, length: u64) -> Way {
+    fn choose(&self, length: u64) -> Copying {
         let (at_least, at_most) = TRIAL_TRANSFERS;
         let row = (TRIAL_BYTES / length.max(1)).clamp(at_least, at_most);
-        let (turn, ways) = (self.transfers / row, WAYS.len() as u64);
+        let (turn, ways) = (self.transfers / row, Copying::ALL.len() as u64);
         if turn < ways {
-            return WAYS[turn as usize];
+            return Copying::ALL[turn as usize];
         }
         let fastest = self.fastest();
         if !turn.is_multiple_of(TRIAL_SHARE) {
@@ -137,18 +119,18 @@ impl Class {
         }
         // All in turn; those that seem far slower in one round of several.
         let trial = turn / TRIAL_SHARE;
-        let (round, way) = (trial / ways, WAYS[(trial % ways) as usize]);
+        let (round, way) = (trial / ways, Copying::ALL[(trial % ways) as usize]);
         let far_slower = self.cost(way) / 2 > self.cost(fastest);
         if far_slower && !round.is_multiple_of(ROUNDS_PER_SLOW_TRIAL) { fastest } else { way }
     }
 
-    fn cost(&self, way: Way) -> u64 {
+    fn cost(&self, way: Copying) -> u64 {
         self.estimates[way as usize].cost.unwrap_or(u64::MAX)
     }
 
     /// What seems to be the fastest way by now.
-    fn fastest(&self) -> Way {
-        WAYS.into_iter().min_by_key(|way| self.cost(*way)).unwrap_or(Way::Once)
+    fn fastest(&self) -> Copying {
+        Copying::ALL.into_iter().min_by_key(|way| self.cost(*way)).unwrap_or(Copying::Once)
     }
 }
 
@@ -177,13 +159,12 @@ mod tests {
     fn run(choice: &mut Choice, transfers: u32, cost: [u64; 5]) -> [u32; 5] {
         let mut ways = [0; 5];
         for number in 0..transfers {
-            let request = RequestId::from_u64(u64::from(number));
+            let token = u64::from(number);
             let length = 1 << 20;
-            // The watch was started as long ago as the transfer takes.
-            let way = choice.begin(request, length, Instant::now());
-            let took = Duration::from_nanos(cost[way as usize] * length / 1000);
-            choice.underway[0].since = Instant::now() - took;
-            choice.note_complete(|_| true, |_, _| ());
+            let begin = Instant::now();
+            let way = choice.begin(token, length, begin);
+            let now = begin + Duration::from_nanos(cost[way as usize] * length / 1000);
+            choice.note_complete(now, |_| true, |_, _| ());
             assert!(!choice.is_timing());
             ways[way as usize] += 1;
         }

@@ -1,0 +1,213 @@
+//! What the driver does for announced messages.
+
+use std::time::Instant;
+
+use base::{GateId, MessageLabel, RegionToken};
+use driver::{
+    Access, Announcement, Copying, Exposure, Fetch, ProgramState, ReceiveState, Regions,
+    Rendezvous, Sink, When,
+};
+use memory::Buffer;
+
+use super::Shm;
+use crate::incoming::{Incoming, Offered};
+use crate::segment::offer_place;
+use crate::supply::AHEAD_BYTES_MAX;
+
+/// Receives of so many bytes are worth offering to their senders.
+const OFFERED_BYTES_MIN: usize = 64 << 10;
+
+impl Rendezvous for Shm {
+    fn announce(&mut self, message: &Announcement<'_>) -> Exposure {
+        let ahead = if message.may_end_early { self.send_ahead(message) } else { None };
+        match ahead {
+            Some(region) => Exposure::Ahead(region),
+            None => self.declare_message(message.data).map_or(Exposure::None, Exposure::Region),
+        }
+    }
+
+    /// Watches whether the receiver has offered the place for the data, if it says nothing soon.
+    fn announced(&mut self, message: &Announcement<'_>, region: RegionToken) {
+        if message.data.len() >= OFFERED_BYTES_MIN
+            && let Some(label) = message.label
+            && self.is_offered(message.gate, label, message.data)
+        {
+            let Announcement { gate, data, token, .. } = *message;
+            self.own.supply.watch(gate.0, region, data, token, label);
+        }
+    }
+
+    #[inline]
+    fn serve(&mut self, sink: &mut dyn Sink) -> bool {
+        self.serve_into(sink)
+    }
+
+    fn withdraw(&mut self, region: RegionToken) -> bool {
+        self.revoke(region).is_ok()
+    }
+
+    /// Offers the sender the place. That is taken back when the program looks for messages for a while.
+    fn expect(
+        &mut self,
+        gate: GateId,
+        label: MessageLabel,
+        into: &Buffer,
+        token: u64,
+        sink: &dyn Sink,
+    ) -> bool {
+        let is_worth_it = into.len() >= OFFERED_BYTES_MIN && into.is_contiguous();
+        if !is_worth_it || !driver::Driver::reaches_memory_of(self, gate) {
+            return false;
+        }
+        let takes_same = |incoming: &Incoming| match incoming {
+            Incoming::Offered(other) => offer_place(other.flow) == offer_place(label.flow),
+            _ => false,
+        };
+        if let Some(place) = self.incoming.iter().position(takes_same) {
+            let other = self.incoming[place].token();
+            let waits = sink.receive_state(other) == ReceiveState::Posted;
+            if waits || !self.stop_expecting(other) {
+                return false;
+            }
+        }
+        let declared = self.own.declared.declare(into, Access::ReadAndWrite, false);
+        let Some(region) = declared else { return false };
+        let words = [region.place, region.secret];
+        let turn = self.own.segment.offer(label.flow).open(label, into.len() as u64, words);
+        let (flow, into, fetch, looks) = (label.flow, region, None, 0);
+        let offered = Offered { gate, token, flow, turn, into, fetch, looks };
+        self.incoming.push(Incoming::Offered(offered));
+        true
+    }
+
+    fn stop_expecting(&mut self, token: u64) -> bool {
+        let Some((place, offered)) = self.find_offer(token) else { return true };
+        let (into, flow, turn) = (offered.into, offered.flow, offered.turn);
+        if !self.own.segment.offer(flow).take_back(turn) {
+            return false;
+        }
+        self.incoming.remove(place);
+        self.revoke(into).is_ok()
+    }
+
+    fn fetch(&mut self, fetch: Fetch, sink: &mut dyn Sink) {
+        let jointly = self.keeps_offer(fetch.token)
+            || self.program == ProgramState::Computes && fetch.length > AHEAD_BYTES_MAX;
+        let copying = if jointly {
+            Copying::Jointly
+        } else {
+            self.choice.begin(fetch.token, fetch.length as u64, Instant::now())
+        };
+        sink.copying_chosen(copying);
+        if copying == Copying::Packets {
+            sink.fetched(fetch.token, false);
+        } else {
+            self.fetch_by(fetch, copying);
+        }
+    }
+
+    fn set_program_state(&mut self, state: ProgramState) {
+        self.program = state;
+    }
+}
+
+impl Shm {
+    /// Takes the data of a message that is about to be announced, in the next
+    /// [`serve`](Rendezvous::serve) or some later ones. None if it is too long for that, or too much was
+    /// sent ahead. The peer fetches it from the region, piped, and that is all that this process will know
+    /// of it. If that may be later, the peer may also read it itself.
+    ///
+    /// If the peer has offered the place for the message, the data goes there.
+    #[inline]
+    fn send_ahead(&mut self, message: &Announcement<'_>) -> Option<RegionToken> {
+        let Announcement { gate, data, token, label, when, .. } = *message;
+        if data.len() > AHEAD_BYTES_MAX {
+            return None;
+        }
+        if !self.own.supply.has_room_ahead() {
+            self.end_ahead();
+        }
+        if !self.own.supply.has_room_ahead() {
+            return None;
+        }
+        let later = when == When::Later;
+        let region = match when {
+            When::Later => self.own.declared.declare(data, Access::Read, true)?,
+            When::Now => self.own.declared.declare_ahead(data)?,
+        };
+        let label = label.filter(|_| data.len() >= OFFERED_BYTES_MIN);
+        let offered = label.filter(|label| self.is_offered(gate, *label, data));
+        self.own.supply.begin(gate.0, region, data, token, offered, later);
+        Some(region)
+    }
+
+    /// Declares the data of a message that is about to be announced, which its receiver will fetch.
+    #[inline]
+    pub(super) fn declare_message(&mut self, buffer: &Buffer) -> Option<RegionToken> {
+        self.own.declared.declare(buffer, Access::Read, true)
+    }
+
+    /// Ends the regions of data that was sent ahead and has arrived.
+    #[cold]
+    fn end_ahead(&mut self) {
+        for region in self.own.supply.arrived() {
+            let ended = self.revoke(region);
+            debug_assert_eq!(ended, Ok(()), "it was declared to be sent ahead");
+        }
+    }
+
+    /// As [`Rendezvous::serve`], for who knows the sink's type.
+    #[inline]
+    pub(super) fn serve_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
+        let Self { own, peers, program, .. } = self;
+        let computes = *program == ProgramState::Computes;
+        own.supply.is_wanted()
+            && own.supply.serve(&own.declared, peers, computes, |gate, token| {
+                sink.sent(gate, 0, token);
+            })
+    }
+
+    /// As [`Rendezvous::fetch`], in a way that is chosen.
+    pub(super) fn fetch_by(&mut self, fetch: Fetch, copying: Copying) {
+        self.fetches.push_back((fetch, copying));
+    }
+
+    /// Takes the time of messages that are complete.
+    #[cold]
+    pub(super) fn note_copied(&mut self, sink: &mut (impl Sink + ?Sized)) {
+        let mut changes = Vec::new();
+        self.choice.note_complete(
+            Instant::now(),
+            |token| sink.receive_state(token) == ReceiveState::Over,
+            |bytes, copying| changes.push((bytes, copying)),
+        );
+        for (bytes, copying) in changes {
+            sink.copying_changed(bytes, copying);
+        }
+    }
+
+    /// Whether the sender of the message for a receive, which has come, may still write it where that was
+    /// offered: it has begun, or the program, which computes, leaves it to the sender.
+    fn keeps_offer(&mut self, token: u64) -> bool {
+        let computes = self.program == ProgramState::Computes;
+        self.find_offer(token).is_some() && (computes || !self.stop_expecting(token))
+    }
+
+    /// The offer of a receive, with its place among what comes in.
+    pub(super) fn find_offer(&mut self, token: u64) -> Option<(usize, &mut Offered)> {
+        let mut all = self.incoming.iter_mut().enumerate();
+        all.find_map(|(place, incoming)| match incoming {
+            Incoming::Offered(offered) if offered.token == token => Some((place, offered)),
+            _ => None,
+        })
+    }
+
+    /// Whether a peer offers the place for this message.
+    fn is_offered(&self, gate: GateId, label: MessageLabel, data: &Buffer) -> bool {
+        let peer = self.peers.get(gate.0 as usize).and_then(Option::as_deref);
+        peer.is_some_and(|peer| {
+            let offer = peer.bell.segment.offer(label.flow);
+            peer.reachable && offer.is_for(label, data.len() as u64)
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! What drivers report.
+
+use base::GateId;
+use memory::transfer::{Label, Place};
+
+use crate::{Copying, DriverError};
+
+/// Who takes what a driver reports.
+pub trait Sink {
+    /// A packet arrived from `gate`. The bytes are valid during the call only.
+    fn packet(&mut self, gate: GateId, rail: usize, bytes: &[u8]);
+
+    /// A part of `length` bytes begins to arrive: where do they belong?
+    fn part(&mut self, gate: GateId, rail: usize, label: &Label, length: usize) -> Place;
+
+    /// All bytes of a part are where [`part`](Self::part) said.
+    fn part_arrived(&mut self, gate: GateId, rail: usize, label: &Label, length: usize);
+
+    /// The memory of a part that was posted, or of a message that was sent ahead, is not read any more.
+    fn sent(&mut self, gate: GateId, rail: usize, token: u64);
+
+    /// A rail carried so many bytes in so many nanoseconds, in which it never had nothing to do.
+    fn carried(&mut self, rail: usize, bytes: u64, nanoseconds: u64);
+
+    /// The data that was to be fetched is where it belongs, and its sender knows it.
+    fn written(&mut self, token: u64);
+
+    /// A fetch ended; not `complete` means that some of the data could not be read, or that it is better
+    /// sent in packets.
+    fn fetched(&mut self, token: u64, complete: bool);
+
+    /// A rail to `gate` does not work any more, and what was posted there may not have arrived.
+    fn lost(&mut self, gate: GateId, rail: usize, why: DriverError);
+
+    /// A message is going to be copied so.
+    fn copying_chosen(&mut self, _copying: Copying) {}
+
+    /// For messages of about so many bytes another way of copying is the fastest now.
+    fn copying_changed(&mut self, _bytes: u64, _copying: Copying) {}
+
+    /// How far the receive is that a token names. Asked by drivers with a [`Rendezvous`](crate::Rendezvous).
+    fn receive_state(&self, _token: u64) -> ReceiveState {
+        ReceiveState::Over
+    }
+}
+
+/// How far a receive is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveState {
+    /// No message has come for it.
+    Posted,
+    /// Its message is coming.
+    Underway,
+    /// It is complete, or not known any more.
+    Over,
+}

@@ -1,0 +1,82 @@
+//! What drivers are given by the process that they belong to, and what they give it to sleep on.
+
+use std::fmt;
+use std::time::Duration;
+
+use base::GateId;
+
+/// Where a driver learns of the other processes of its job.
+pub trait Directory: Send {
+    /// What the same driver of a peer gave as its [card](crate::Driver::card).
+    ///
+    /// # Errors
+    /// It cannot be had.
+    fn card(&mut self, gate: GateId) -> Result<String, DriverError>;
+
+    /// What only processes of this job know.
+    ///
+    /// # Errors
+    /// It cannot be had.
+    fn secret(&mut self) -> Result<Secret, DriverError>;
+}
+
+/// What only the processes of a job know.
+pub type Secret = [u8; 32];
+
+/// A directory that knows cards only.
+impl<F> Directory for F
+where
+    F: FnMut(GateId) -> Result<String, DriverError> + Send,
+{
+    fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
+        self(gate)
+    }
+
+    fn secret(&mut self) -> Result<Secret, DriverError> {
+        Err(DriverError { message: "the job has no secret".into() })
+    }
+}
+
+/// What can be chosen about drivers. Each reads what concerns it.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Which networks to use between machines, as a person says it: names and networks of interfaces,
+    /// with commas between. Empty: what seems right.
+    pub networks: String,
+    /// Whether to read and write the memory of other processes where that works.
+    pub single_copy: bool,
+    /// A name for this machine beside its own: processes that name it otherwise are taken for those of
+    /// other machines.
+    pub node: Option<String>,
+    /// The version of what packets hold, in which both sides must agree.
+    pub records: u32,
+}
+
+/// A word to sleep on. Whoever wants to sleep calls [`arm`](Self::arm), looks once more whether
+/// there is something to do, and only if not calls [`wait`](Self::wait). What is posted after `arm`
+/// rings.
+pub trait Doorbell: Send + Sync {
+    /// Announces that somebody is going to sleep; returns what `wait` needs.
+    fn arm(&self) -> u32;
+
+    /// Sleeps until the bell has rung since `arm` returned `ticket`, or `timeout` has passed.
+    fn wait(&self, ticket: u32, timeout: Duration);
+
+    /// Wakes everybody who sleeps on it.
+    fn ring(&self);
+}
+
+/// Why a driver cannot do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverError {
+    /// What failed and what a person can do, as a sentence.
+    pub message: String,
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DriverError {}

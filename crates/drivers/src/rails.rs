@@ -1,0 +1,414 @@
+//! The rails of a process.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{GateId, RailId, RailProfile, RegionToken};
+use driver::{
+    Directory, Doorbell, Driver, DriverError, Fill, InlineDriver, Loopback, Part, ProgramState,
+    Regions, Rendezvous, Settings, Sink,
+};
+
+use crate::numbered::Numbered;
+use crate::table::{Bell, MACHINE, Machine, NETWORKS};
+
+/// All rails of a process, by their number: that to itself, that inside its machine, and those between
+/// machines in the order of the table.
+pub struct Rails {
+    own: Loopback,
+    machine: Machine,
+    networks: Vec<Network>,
+    /// What this process sleeps on when it waits for its machine only.
+    bell: Option<Arc<dyn Doorbell>>,
+    /// Whether some peer is reached inside the machine.
+    is_machine_used: bool,
+    /// Rounds until other machines are looked at again, after how many that shall be, and between
+    /// which two.
+    rounds: u32,
+    period: u32,
+    periods: (u32, u32),
+}
+
+/// A driver between machines.
+struct Network {
+    name: &'static str,
+    /// The number of its first rail.
+    first: usize,
+    driver: Box<dyn Driver>,
+}
+
+/// How a peer is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The rails that lead there.
+    pub rails: Vec<RailId>,
+    /// Whether the data of announced messages is fetched from it.
+    pub fetches: bool,
+}
+
+/// The rail from the process to itself, and that inside its machine; all others are networks'.
+const OWN_RAIL: RailId = RailId(0);
+const MACHINE_RAIL: RailId = RailId(1);
+const NETWORK_RAILS: usize = 2;
+
+/// With peers on this machine and on others, the others are looked at once in so many rounds: a look
+/// at them costs as much as ten at this machine's. Each look in vain doubles the number, from the
+/// first to the last of these.
+const ROUNDS_PER_LOOK: (u32, u32) = (4, 64);
+
+/// The same where processes outnumber cores: there others have the core between two rounds.
+const ROUNDS_PER_LOOK_IN_A_CROWD: (u32, u32) = (1, 4);
+
+impl Rails {
+    /// The rails of the process `own` to itself and to those of its machine; `directory` is asked for where
+    /// the driver of a name learns of the others.
+    ///
+    /// # Errors
+    /// The system refuses what a driver needs.
+    pub fn create(
+        own: GateId,
+        settings: &Settings,
+        directory: impl Fn(&'static str) -> Box<dyn Directory>,
+    ) -> Result<Self, DriverError> {
+        let machine = Machine::create(own, settings, directory(MACHINE))?;
+        let bell = machine.doorbell(Vec::new())?;
+        Ok(Self {
+            own: Loopback::new(own),
+            machine,
+            networks: Vec::new(),
+            bell,
+            is_machine_used: false,
+            rounds: 0,
+            period: 1,
+            periods: ROUNDS_PER_LOOK,
+        })
+    }
+
+    /// Adds those to other machines.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), and if the settings make no sense.
+    pub fn add_networks(
+        &mut self,
+        own: GateId,
+        settings: &Settings,
+        directory: impl Fn(&'static str) -> Box<dyn Directory>,
+    ) -> Result<(), DriverError> {
+        for network in NETWORKS {
+            if let Some(driver) = (network.open)(own, settings, directory(network.name))? {
+                let first = NETWORK_RAILS + self.network_rails().count();
+                self.networks.push(Network { name: network.name, first, driver });
+            }
+        }
+        Ok(())
+    }
+
+    /// Does without the networks: all processes of the job are on this machine.
+    pub fn drop_networks(&mut self) {
+        self.networks.clear();
+    }
+
+    /// Processes outnumber cores here.
+    pub fn expect_crowd(&mut self) {
+        self.periods = ROUNDS_PER_LOOK_IN_A_CROWD;
+    }
+
+    /// What each driver publishes for the others, with the name under which it is looked up.
+    pub fn cards(&self) -> Vec<(&'static str, String)> {
+        let networks = self.networks.iter().map(|network| (network.name, network.driver.card()));
+        std::iter::once((MACHINE, self.machine.card())).chain(networks).collect()
+    }
+
+    /// What each rail can do, by its number.
+    pub fn profiles(&self) -> Vec<RailProfile> {
+        let near = self.own.rails().iter().chain(self.machine.rails());
+        near.chain(self.network_rails()).cloned().collect()
+    }
+
+    fn network_rails(&self) -> impl Iterator<Item = &RailProfile> {
+        self.networks.iter().flat_map(|network| network.driver.rails())
+    }
+
+    /// The rail from the process to itself.
+    pub fn own_rail(&self) -> RailId {
+        OWN_RAIL
+    }
+
+    /// Whether any leads to other machines.
+    #[inline]
+    pub fn has_networks(&self) -> bool {
+        !self.networks.is_empty()
+    }
+
+    /// Whether a rail leads to other machines.
+    #[inline]
+    pub fn is_network(&self, rail: RailId) -> bool {
+        usize::from(rail.0) >= NETWORK_RAILS
+    }
+
+    /// Keeps the buffers of networks on a NUMA node, by the system's number.
+    pub fn keep_buffers_on(&mut self, node: u32) {
+        self.networks.iter_mut().for_each(|network| network.driver.keep_buffers_on(node));
+    }
+
+    /// The driver of a rail, and the rail's place among its rails.
+    fn driver(&self, rail: RailId) -> (&dyn Driver, usize) {
+        match rail {
+            OWN_RAIL => (&self.own, 0),
+            MACHINE_RAIL => (&self.machine, 0),
+            _ => {
+                let network = &self.networks[self.network_of(rail)];
+                (&*network.driver, usize::from(rail.0) - network.first)
+            }
+        }
+    }
+
+    /// The same, to be used.
+    fn driver_mut(&mut self, rail: RailId) -> (&mut dyn Driver, usize) {
+        match rail {
+            OWN_RAIL => (&mut self.own, 0),
+            MACHINE_RAIL => (&mut self.machine, 0),
+            _ => {
+                let index = self.network_of(rail);
+                let network = &mut self.networks[index];
+                (&mut *network.driver, usize::from(rail.0) - network.first)
+            }
+        }
+    }
+
+    /// Which network a rail is of.
+    fn network_of(&self, rail: RailId) -> usize {
+        let is_before = |network: &Network| network.first <= usize::from(rail.0);
+        self.networks.iter().rposition(is_before).expect("rails are those of drivers")
+    }
+
+    /// Whether a rail may have room for something to `gate`.
+    #[inline]
+    pub fn has_room(&self, gate: GateId, rail: RailId) -> bool {
+        if !self.is_network(rail) {
+            // Only the attempt to post something tells.
+            return true;
+        }
+        let (driver, place) = self.driver(rail);
+        driver.has_room(gate, place)
+    }
+
+    /// As [`Driver::post_packet`].
+    #[inline(always)]
+    pub fn push(
+        &mut self,
+        gate: GateId,
+        rail: RailId,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        match rail {
+            MACHINE_RAIL => self.machine.push(gate, length, fill),
+            OWN_RAIL => self.own.push(gate, length, fill),
+            _ => {
+                let mut fill = Some(fill);
+                let mut fill_once =
+                    |out: &mut [u8]| fill.take().into_iter().for_each(|fill| fill(out));
+                self.push_far(gate, rail, length, &mut fill_once)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn push_far(&mut self, gate: GateId, rail: RailId, length: usize, fill: Fill<'_>) -> bool {
+        let (driver, place) = self.driver_mut(rail);
+        driver.post_packet(gate, place, length, fill)
+    }
+
+    /// As [`Driver::post_part`].
+    pub fn post_part(&mut self, gate: GateId, rail: RailId, part: Part) {
+        let (driver, place) = self.driver_mut(rail);
+        driver.post_part(gate, place, part);
+    }
+
+    /// As [`Driver::backlog`].
+    pub fn backlog(&self, gate: GateId, rail: RailId) -> u64 {
+        let (driver, place) = self.driver(rail);
+        driver.backlog(gate, place)
+    }
+
+    /// As [`Driver::give_up`].
+    pub fn give_up(&mut self, gate: GateId, rail: RailId) {
+        let (driver, place) = self.driver_mut(rail);
+        driver.give_up(gate, place);
+    }
+
+    /// As [`Driver::describe`].
+    pub fn describe(&self, gate: GateId, rail: RailId) -> String {
+        let (driver, place) = self.driver(rail);
+        driver.describe(gate, place)
+    }
+
+    /// Takes what has arrived on all rails; returns whether there was anything.
+    #[inline]
+    pub fn poll(&mut self, sink: &mut impl Sink) -> bool {
+        let mut active = self.own.poll_into(&mut Numbered::new(sink, 0, 1));
+        active |= self.machine.poll_into(&mut Numbered::new(sink, 1, 1));
+        if self.has_networks() {
+            active |= self.poll_networks(sink);
+        }
+        active
+    }
+
+    fn poll_networks(&mut self, sink: &mut impl Sink) -> bool {
+        if self.is_machine_used && self.rounds > 0 && self.is_flushed() {
+            self.rounds -= 1;
+            return false;
+        }
+        let mut found = false;
+        for index in 0..self.networks.len() {
+            let Network { driver, first, .. } = &mut self.networks[index];
+            let mut numbered = Numbered::new(sink, *first, driver.rails().len());
+            found |= driver.poll(&mut numbered);
+            for (gate, rail) in numbered.superseded {
+                self.give_up(gate, rail);
+                let message = "what it carried came over another network".to_owned();
+                sink.lost(gate, usize::from(rail.0), DriverError { message });
+            }
+        }
+        let (first, last) = self.periods;
+        self.period = if found { first } else { last.min(self.period * 2) };
+        self.rounds = self.period;
+        found
+    }
+
+    /// Makes a peer reachable: inside the machine if it is there, else over all networks that lead to it.
+    ///
+    /// # Errors
+    /// Neither is possible: says why.
+    pub fn connect(&mut self, gate: GateId) -> Result<Connection, DriverError> {
+        let mut failures = Vec::new();
+        match self.machine.connect(gate) {
+            Ok(reach) => {
+                self.is_machine_used = true;
+                return Ok(Connection { rails: vec![MACHINE_RAIL], fetches: reach.fetches });
+            }
+            Err(error) if self.networks.is_empty() => return Err(error),
+            Err(_) => {}
+        }
+        let mut connection = Connection { rails: Vec::new(), fetches: true };
+        for Network { driver, first, .. } in &mut self.networks {
+            match driver.connect(gate) {
+                Ok(reach) => {
+                    let rails = reach.rails.iter().map(|rail| RailId((*first + rail) as u8));
+                    connection.rails.extend(rails);
+                    connection.fetches &= reach.fetches;
+                }
+                Err(error) => failures.push(error.message),
+            }
+        }
+        if connection.rails.is_empty() {
+            return Err(DriverError { message: failures.join("; ") });
+        }
+        Ok(connection)
+    }
+
+    /// Whether everything that was posted has left this process.
+    pub fn is_flushed(&self) -> bool {
+        self.networks.iter().all(|network| network.driver.is_flushed())
+    }
+
+    /// Whether something may have room or arrive of which no doorbell tells.
+    pub fn must_be_polled(&self) -> bool {
+        let is_silent = |network: &Network| network.driver.descriptor().is_none();
+        self.is_machine_used || self.networks.is_empty() || self.networks.iter().any(is_silent)
+    }
+
+    /// Whether a peer on another machine has taken leave.
+    pub fn has_departed(&self, gate: GateId) -> bool {
+        self.networks.iter().any(|network| network.driver.has_departed(gate))
+    }
+
+    /// A peer on this machine whose process has ended, if there is one. To be asked seldom.
+    pub fn ended_peer(&self) -> Option<GateId> {
+        self.machine.ended_peer()
+    }
+
+    /// Takes leave of the peers on other machines, each network for `limit` at most where peers do not
+    /// answer.
+    pub fn leave(&mut self, sink: &mut impl Sink, limit: Duration) {
+        for Network { driver, first, .. } in &mut self.networks {
+            let count = driver.rails().len();
+            driver.leave(&mut Numbered::new(sink, *first, count), limit);
+        }
+    }
+
+    /// What to sleep on until something arrives.
+    ///
+    /// # Errors
+    /// The system has no more descriptors.
+    pub fn doorbell(&self) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {
+        if self.networks.is_empty() {
+            return Ok(self.bell.clone());
+        }
+        let networks = self.networks.iter().filter_map(|network| network.driver.descriptor());
+        let clone = |descriptor: BorrowedFd<'_>| descriptor.try_clone_to_owned();
+        let beside: Result<Vec<OwnedFd>, _> = networks.map(clone).collect();
+        let error = |cause: std::io::Error| DriverError { message: cause.to_string() };
+        self.machine.doorbell(beside.map_err(error)?)
+    }
+
+    /// Wakes whoever of this process sleeps.
+    pub fn ring_own_doorbell(&self) {
+        self.bell.iter().for_each(|bell| bell.ring());
+    }
+
+    /// The bell of a peer with which memory can be shared.
+    pub fn bell(&self, gate: GateId) -> Option<Bell> {
+        self.machine.bell(gate)
+    }
+
+    /// What the driver of a rail can do for announced messages.
+    #[inline]
+    pub fn rendezvous(&mut self, rail: RailId) -> Option<&mut dyn Rendezvous> {
+        self.driver_mut(rail).0.rendezvous()
+    }
+
+    /// What drivers can do for announced messages, of each that can do anything.
+    fn all_rendezvous(&mut self) -> impl Iterator<Item = &mut dyn Rendezvous> {
+        let networks = self.networks.iter_mut().filter_map(|network| network.driver.rendezvous());
+        self.machine.rendezvous().into_iter().chain(networks)
+    }
+
+    /// Ends a region that one of the drivers gave when a message was announced.
+    pub fn withdraw(&mut self, region: RegionToken) {
+        let is_ended = self.all_rendezvous().any(|one| one.withdraw(region));
+        debug_assert!(is_ended, "{region:?} was declared for a message");
+    }
+
+    /// Nobody shall write to where a receive expects its message; false if somebody does.
+    pub fn stop_expecting(&mut self, token: u64) -> bool {
+        self.all_rendezvous().all(|one| one.stop_expecting(token))
+    }
+
+    /// What the program does from now on while messages come.
+    pub fn set_program_state(&mut self, state: ProgramState) {
+        self.all_rendezvous().for_each(|one| one.set_program_state(state));
+    }
+
+    /// Whether something waits for the help of its sender, which may not come.
+    pub fn awaits_senders(&self) -> bool {
+        let mut networks = self.networks.iter();
+        self.machine.awaits_senders() || networks.any(|network| network.driver.awaits_senders())
+    }
+
+    /// Whether regions of a connected peer can be read and written.
+    pub fn reaches_memory_of(&self, gate: GateId) -> bool {
+        self.machine.reaches_memory_of(gate)
+    }
+
+    /// The regions of this process and its peers.
+    #[inline]
+    pub fn regions(&mut self) -> &mut dyn Regions {
+        &mut self.machine
+    }
+}
+
+#[cfg(test)]
+mod tests;
