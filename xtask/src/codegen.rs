@@ -19,7 +19,7 @@ struct Output {
 }
 
 /// Folders that hold nothing but generated files, relative to the crate.
-const GENERATED_FOLDERS: [&str; 2] = ["src/generated", "generated"];
+const GENERATED_FOLDERS: [&str; 3] = ["src/generated", "src/generated/entries", "generated"];
 
 /// Writes all generated files and removes those that are generated no more.
 pub fn write() -> Result<(), String> {
@@ -67,11 +67,13 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
         Output { path: "src/generated/constants.rs".into(), text: constants::constants(&tables) },
         Output { path: "src/generated/classes.rs".into(), text: constants::errors(&tables) },
     ];
-    outputs.extend(
-        entries::entry_files(&tables)?
-            .into_iter()
-            .map(|(name, text)| Output { path: format!("src/generated/{name}.rs"), text }),
-    );
+    let files = entries::entry_files(&tables)?;
+    let list = entries::list(&files);
+    outputs.push(Output { path: "src/generated/entries.rs".into(), text: list });
+    outputs.extend(files.into_iter().map(|(name, text)| {
+        let path = format!("src/generated/entries/{name}.rs");
+        Output { path, text }
+    }));
     Ok(outputs)
 }
 
@@ -84,5 +86,5 @@ fn leftovers(folder: &Path, outputs: &[Output]) -> Vec<PathBuf> {
     let expected: Vec<PathBuf> = outputs.iter().map(|output| folder.join(&output.path)).collect();
     let present = GENERATED_FOLDERS.iter().filter_map(|name| fs::read_dir(folder.join(name)).ok());
     let paths = present.flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    paths.filter(|path| !expected.contains(path)).collect()
+    paths.filter(|path| path.is_file() && !expected.contains(path)).collect()
 }

@@ -1,11 +1,12 @@
 //! Checked arguments: what the generated entry points make of the program's raw ones.
 
 mod buffers;
+mod inputs;
 mod integers;
 mod outputs;
 mod tools;
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::c_int;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use mpi::operation::{Combination, Operation};
 use mpi::session::Session;
 use mpi::{Destination, Source};
 
-use crate::c::{self, Comm, Handle, Status};
+use crate::c::{self, Comm, Handle};
 use crate::calls::operations::UserOperation;
 use crate::calls::windows::ProgramWindow;
 use crate::entry::Call;
@@ -34,12 +35,13 @@ use crate::handles::describe;
 use crate::predefined::type_of;
 use crate::report::Blamed;
 
-pub use buffers::{Elements, TypeArgument, buffer_at, check_address, is_in_place, plain_buffer_at};
-pub use integers::{
-    HandleList, IntegerPlace, IntegerSource, Integers, OutInteger, OutIntegers, Triplets,
+pub use buffers::{
+    Blocks, Elements, TypeArgument, buffer_at, check_address, is_in_place, plain_buffer_at,
 };
-pub use outputs::{Out, OutHandles, OutStatus, OutStatuses, OutText};
-pub use tools::{MaybeArray, MaybeOut, ToolText, tool_name, tool_out};
+pub use inputs::Callback;
+pub use integers::{Integer, IntegerSource, Integers, OpenIntegers, OutInteger, OutIntegers, Room};
+pub use outputs::{Out, OutList, OutSizedText, OutStatus, OutStatuses, OutText, with_zero};
+pub use tools::{MaybeArray, MaybeOut, ToolText};
 
 /// An object together with the handle by which the program named it.
 #[derive(Clone, Debug)]
@@ -92,10 +94,6 @@ impl KnownOperation {
         }
     }
 }
-
-/// A function of the program, or one of the numbers that stand for predefined ones.
-#[derive(Clone, Copy, Debug)]
-pub struct Callback(pub *const c_void);
 
 impl Call {
     /// The communicator with this handle; errors of the call go to its error handler.
@@ -265,59 +263,9 @@ impl Call {
 
     /// How many of something.
     #[inline]
-    pub fn count(&self, position: usize, count: i64) -> Outcome<usize> {
+    pub fn count(&self, position: usize, count: impl Integer) -> Outcome<usize> {
+        let count = count.wide();
         usize::try_from(count).map_err(|_| negative_count(self, position, count))
-    }
-
-    /// A string of the program.
-    ///
-    /// # Safety
-    /// Unless null, `text` points to a string that ends with a zero byte and stays as it is during
-    /// the call.
-    pub unsafe fn text(&self, position: usize, text: *const c_char) -> Outcome<&[u8]> {
-        if text.is_null() {
-            return Err(null(position));
-        }
-        // SAFETY: the caller vouches for it.
-        Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
-    }
-
-    /// Where the call leaves a string.
-    ///
-    /// # Safety
-    /// Unless null, `text` points to as many bytes as the standard asks for with this argument.
-    pub unsafe fn out_text(&self, position: usize, text: *mut c_char) -> Outcome<OutText> {
-        // SAFETY: the caller vouches for it.
-        if text.is_null() { Err(null(position)) } else { Ok(unsafe { OutText::new(text) }) }
-    }
-
-    /// Where the call leaves a value.
-    ///
-    /// # Safety
-    /// Unless null, `place` may be read and written during the call.
-    #[inline]
-    pub unsafe fn out<T: Copy>(&self, position: usize, place: *mut T) -> Outcome<Out<T>> {
-        // SAFETY: the caller vouches for it.
-        if place.is_null() { Err(null(position)) } else { Ok(unsafe { Out::new(place) }) }
-    }
-
-    /// Where the call leaves an integer.
-    ///
-    /// # Safety
-    /// As for [`Call::out`].
-    #[inline]
-    pub unsafe fn out_integer(&self, position: usize, place: IntegerPlace) -> Outcome<OutInteger> {
-        // SAFETY: the caller vouches for it.
-        if place.is_null() { Err(null(position)) } else { Ok(unsafe { OutInteger::new(place) }) }
-    }
-
-    /// A status to read.
-    ///
-    /// # Safety
-    /// Unless null, `status` points to a status that stays as it is during the call.
-    pub unsafe fn status(&self, position: usize, status: *const Status) -> Outcome<&Status> {
-        // SAFETY: the caller vouches for it.
-        unsafe { status.as_ref() }.ok_or_else(|| null(position))
     }
 }
 

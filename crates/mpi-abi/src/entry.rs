@@ -1,5 +1,7 @@
 //! What every call passes on its way in and out.
 
+mod items;
+
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,6 +17,8 @@ use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
 use crate::helper;
 use crate::library::{Library, library};
 use crate::report::{self, Blamed};
+
+pub(crate) use items::{absent, call_body, entry, exported, native, with_call, with_tools};
 
 /// A function of the C interface.
 #[derive(Debug)]
@@ -88,6 +92,20 @@ fn enter_with(
     code
 }
 
+/// Runs a call that any thread may make between `MPI_Init` and `MPI_Finalize`, whatever the level of
+/// thread support: others may be inside, so it passes no door and `body` uses only what does not
+/// change meanwhile.
+pub fn enter_any_thread(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
+    let phase = PHASE.load(Ordering::Acquire);
+    let library = library();
+    if phase & OPEN == 0
+        && let Err(code) = admit(report::fail, entry, library, phase)
+    {
+        return code;
+    }
+    run(report::fail, entry, library, body)
+}
+
 /// Runs a call that is allowed at any time.
 #[inline]
 pub fn enter_any_time(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
@@ -104,6 +122,15 @@ pub fn enter_native_any_time(
     let library = library();
     let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(|| Guard::lock(library));
     run(report::code_of, entry, library, body)
+}
+
+/// Runs a call that is allowed at any time and returns a value instead of an error code.
+pub fn enter_value<T>(body: impl FnOnce(&'static Library) -> T) -> T {
+    let phase = PHASE.load(Ordering::Relaxed);
+    let library = library();
+    let _visit = library.process.enter_if(phase & OPEN_LOCKED == OPEN);
+    let _guard = (phase & OPEN_LOCKED != OPEN).then(|| Guard::lock(library));
+    body(library)
 }
 
 /// Runs a call of the tools interface, which is allowed while that is initialized, from any thread.

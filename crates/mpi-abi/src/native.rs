@@ -5,16 +5,17 @@
 mod entries;
 mod rails;
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 
 use base::ErrorClass;
 use memory::Buffer;
 use memory::placing::{self, Placing, PlacingError};
-use mpi::{Mode, Packing, Unpacking};
+use mpi::{Destination, Mode, Packing, Source, Unpacking};
 
-use crate::arguments::{KnownCommunicator, Out, OutStatus, invalid, null};
+use crate::arguments::{KnownCommunicator, Out, OutStatus, OutText, invalid, null};
 use crate::c::{self, Comm, Request};
+use crate::calls::requests::hand_out;
 use crate::calls::statuses::{report_status, to_c};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -47,33 +48,18 @@ const MESSAGE_NULL: c::PackedMessage = c::PackedMessage(0);
 fn begin(
     call: &Call,
     communicator: KnownCommunicator,
-    destination: c_int,
-    tag: c_int,
+    destination: Destination,
+    tag: i32,
     message: Out<c::PackedMessage>,
 ) -> Outcome<()> {
-    let destination = call.destination(2, destination, &communicator)?;
-    let tag = call.send_tag(3, tag)?;
     let packing = call.library.process.begin_packing(&communicator, destination, tag)?;
     let begun = PackedMessage::Packing(packing, communicator.handle);
     message.set(call.library.packed_messages.insert(begun));
     Ok(())
 }
 
-/// Adds the segment at the second and third argument.
-///
-/// # Safety
-/// The program vouches for the memory until the message has ended.
-unsafe fn pack(
-    call: &Call,
-    message: c::PackedMessage,
-    address: *const c_void,
-    bytes: usize,
-    mode: c_int,
-) -> Outcome<()> {
+fn pack(call: &Call, message: c::PackedMessage, segment: Buffer, mode: Mode) -> Outcome<()> {
     let (packing, _) = packing(call, message)?;
-    let mode = checked_mode(mode)?;
-    // SAFETY: passed on to the caller.
-    let segment = unsafe { segment_at(2, address.cast_mut(), bytes) }?;
     packing.pack(&call.library.process, segment, mode);
     Ok(())
 }
@@ -97,33 +83,18 @@ fn end(call: &Call, message: Out<c::PackedMessage>, request: Option<Out<Request>
 fn begin_unpack(
     call: &Call,
     communicator: KnownCommunicator,
-    source: c_int,
-    tag: c_int,
+    source: Source,
+    tag: Option<i32>,
     message: Out<c::PackedMessage>,
 ) -> Outcome<()> {
-    let source = call.source(2, source, &communicator)?;
-    let tag = call.receive_tag(3, tag)?;
     let unpacking = call.library.process.begin_unpacking(&communicator, source, tag)?;
     let begun = PackedMessage::Unpacking(unpacking, communicator.handle);
     message.set(call.library.packed_messages.insert(begun));
     Ok(())
 }
 
-/// Receives the next segment, to the second and third argument.
-///
-/// # Safety
-/// The program vouches for the memory until the message has ended.
-unsafe fn unpack(
-    call: &Call,
-    message: c::PackedMessage,
-    address: *mut c_void,
-    bytes: usize,
-    mode: c_int,
-) -> Outcome<()> {
+fn unpack(call: &Call, message: c::PackedMessage, segment: Buffer, mode: Mode) -> Outcome<()> {
     let (unpacking, _) = unpacking(call, message)?;
-    let mode = checked_mode(mode)?;
-    // SAFETY: passed on to the caller.
-    let segment = unsafe { segment_at(2, address, bytes) }?;
     Ok(unpacking.unpack(&call.library.process, segment, mode)?)
 }
 
@@ -184,13 +155,11 @@ fn withdraw(call: &Call, message: Out<c::PackedMessage>) -> Outcome<()> {
 fn isend(
     call: &Call,
     communicator: KnownCommunicator,
-    destination: c_int,
-    tag: c_int,
+    destination: Destination,
+    tag: i32,
     data: Buffer,
     request: Out<Request>,
 ) -> Outcome<()> {
-    let destination = call.destination(2, destination, &communicator)?;
-    let tag = call.send_tag(3, tag)?;
     let process = &call.library.process;
     let work = process.isend_segments(&communicator, destination, tag, data)?;
     hand_out(call, communicator.handle, work, request);
@@ -200,13 +169,11 @@ fn isend(
 fn irecv(
     call: &Call,
     communicator: KnownCommunicator,
-    source: c_int,
-    tag: c_int,
+    source: Source,
+    tag: Option<i32>,
     data: Buffer,
     request: Out<Request>,
 ) -> Outcome<()> {
-    let source = call.source(2, source, &communicator)?;
-    let tag = call.receive_tag(3, tag)?;
     let process = &call.library.process;
     let work = process.ireceive_segments(&communicator, source, tag, data)?;
     hand_out(call, communicator.handle, work, request);
@@ -214,60 +181,43 @@ fn irecv(
 }
 
 /// Writes the text of a code.
-///
-/// # Safety
-/// Unless null, `buffer` has room for `size` bytes.
-unsafe fn error_string(call: &Call, code: c_int, buffer: *mut c_char, size: usize) -> Outcome<()> {
-    // SAFETY: passed on to the caller.
-    let place = unsafe { call.out_text(2, buffer) }?;
+fn error_string(call: &Call, code: c_int, buffer: OutText) -> Outcome<()> {
     let text = text_of(call.library, code).ok_or_else(|| {
         Failure::argument(1, ErrorClass::Arg, format!("is {code}, which is no error code"))
     })?;
-    // SAFETY: as above.
-    unsafe { place.write(&text, size) };
+    buffer.write(&text);
     Ok(())
 }
 
 /// Places the memory at the first two arguments.
-///
-/// # Safety
-/// Unless null, `place` is a text that ends with a zero byte.
-unsafe fn place(address: *mut c_void, bytes: usize, place: *const c_char) -> Outcome<()> {
-    if address.is_null() {
-        return Err(Failure::argument(1, ErrorClass::Buffer, "is a null pointer"));
-    }
+fn place(_call: &Call, address: usize, bytes: usize, place: &[u8]) -> Outcome<()> {
+    check_place(address)?;
     check_bytes(2, bytes)?;
-    if place.is_null() {
-        return Err(null(3));
-    }
-    // SAFETY: not null, so as the caller vouches.
-    let words = unsafe { CStr::from_ptr(place) }.to_string_lossy();
+    let words = String::from_utf8_lossy(place);
     let wrong = |error: PlacingError| {
         Failure::argument(3, ErrorClass::Arg, format!("cannot be followed: {error}"))
     };
     let placing: Placing = words.parse().map_err(wrong)?;
     placing.check().map_err(wrong)?;
-    let start = address as usize;
-    let applied = placing.apply(start..start.saturating_add(bytes));
+    let applied = placing.apply(address..address.saturating_add(bytes));
     applied.map_err(|error| Failure::new(ErrorClass::Other, error.to_string()))
 }
 
 /// Tells the NUMA node of a page.
-fn node_of(address: *const c_void, node: Out<c_int>) -> Outcome<()> {
-    if address.is_null() {
-        return Err(Failure::argument(1, ErrorClass::Buffer, "is a null pointer"));
-    }
-    let start = address as usize;
-    let nodes = placing::nodes_of(start..start.saturating_add(1));
+fn node_of(_call: &Call, address: usize, node: Out<c_int>) -> Outcome<()> {
+    check_place(address)?;
+    let nodes = placing::nodes_of(address..address.saturating_add(1));
     let nodes = nodes.map_err(|error| Failure::new(ErrorClass::Other, error.to_string()))?;
     let known = nodes.first().copied().flatten().and_then(|node| c_int::try_from(node).ok());
     node.set(known.unwrap_or(-1));
     Ok(())
 }
 
-/// The request of an operation that may be underway, for the program.
-fn hand_out(call: &Call, communicator: Comm, work: mpi::Request, request: Out<Request>) {
-    request.set(call.library.requests.hand_out(communicator, work));
+fn check_place(address: usize) -> Outcome<()> {
+    match address {
+        0 => Err(Failure::argument(1, ErrorClass::Buffer, "is a null pointer")),
+        _ => Ok(()),
+    }
 }
 
 /// The message of a handle that sends.
@@ -304,34 +254,6 @@ fn unknown(handle: c::PackedMessage) -> Failure {
     invalid(1, handle)
 }
 
-fn checked_mode(mode: c_int) -> Outcome<Mode> {
-    match mode {
-        EXPRESS => Ok(Mode::Express),
-        CHEAPER => Ok(Mode::Cheaper),
-        _ => {
-            let detail = format!("is {mode}, but must be COMBRAY_EXPRESS or COMBRAY_CHEAPER");
-            Err(Failure::argument(4, ErrorClass::Arg, detail))
-        }
-    }
-}
-
-/// The bytes at the arguments at `position` and behind it.
-///
-/// # Safety
-/// The program vouches for the memory as long as the buffer is used.
-unsafe fn segment_at(position: usize, address: *mut c_void, bytes: usize) -> Outcome<Buffer> {
-    check_bytes(position + 1, bytes)?;
-    if bytes == 0 {
-        return Ok(Buffer::empty());
-    }
-    if address.is_null() {
-        let detail = format!("is a null pointer, but the segment has {bytes} bytes");
-        return Err(Failure::argument(position, ErrorClass::Buffer, detail));
-    }
-    // SAFETY: passed on to the caller.
-    Ok(unsafe { Buffer::contiguous(address.cast(), bytes) })
-}
-
 fn check_bytes(position: usize, bytes: usize) -> Outcome<()> {
     if bytes <= isize::MAX as usize {
         return Ok(());
@@ -343,40 +265,80 @@ fn check_bytes(position: usize, bytes: usize) -> Outcome<()> {
     Err(Failure::argument(position, ErrorClass::Count, detail))
 }
 
-/// The bytes of the segments at the fourth and fifth argument.
-///
-/// # Safety
-/// The program vouches for the list during the call, and for the memory of its segments as long as
-/// the buffer is used.
-unsafe fn gathered(call: &Call, segments: *const Segment, count: c_int) -> Outcome<Buffer> {
-    const LIST: usize = 4;
-    let count = call.count(LIST + 1, count.into())?;
-    if count == 0 {
-        return Ok(Buffer::empty());
-    }
-    if segments.is_null() {
-        return Err(null(LIST));
-    }
-    // SAFETY: the caller vouches for so many segments.
-    let listed = unsafe { std::slice::from_raw_parts(segments, count) };
-    let mut runs = Vec::with_capacity(count);
-    let mut total = 0_usize;
-    for (index, segment) in listed.iter().enumerate() {
-        let Segment { address, bytes } = *segment;
-        total = total.saturating_add(bytes);
-        if total > isize::MAX as usize {
-            let detail = format!(
-                "has {bytes} bytes in segment {index}, which in all is more than memory can have"
-            );
-            return Err(Failure::argument(LIST, ErrorClass::Count, detail));
+impl Call {
+    /// How a segment is packed or unpacked.
+    fn mode(&self, position: usize, mode: c_int) -> Outcome<Mode> {
+        match mode {
+            EXPRESS => Ok(Mode::Express),
+            CHEAPER => Ok(Mode::Cheaper),
+            _ => {
+                let detail = format!("is {mode}, but must be COMBRAY_EXPRESS or COMBRAY_CHEAPER");
+                Err(Failure::argument(position, ErrorClass::Arg, detail))
+            }
         }
-        if address.is_null() && bytes > 0 {
-            let detail =
-                format!("has a null pointer in segment {index}, whose length is {bytes} bytes");
-            return Err(Failure::argument(LIST, ErrorClass::Buffer, detail));
-        }
-        runs.push((address.cast(), bytes));
     }
-    // SAFETY: passed on to the caller.
-    Ok(unsafe { Buffer::gathered(&runs) })
+
+    /// A segment: address and length.
+    ///
+    /// # Safety
+    /// The bytes lie in memory that the message may use until it has ended.
+    unsafe fn segment(
+        &self,
+        position: usize,
+        address: *const c_void,
+        bytes: usize,
+    ) -> Outcome<Buffer> {
+        check_bytes(position + 1, bytes)?;
+        if bytes == 0 {
+            return Ok(Buffer::empty());
+        }
+        if address.is_null() {
+            let detail = format!("is a null pointer, but the segment has {bytes} bytes");
+            return Err(Failure::argument(position, ErrorClass::Buffer, detail));
+        }
+        // SAFETY: the caller vouches for the bytes.
+        Ok(unsafe { Buffer::contiguous(address.cast_mut().cast(), bytes) })
+    }
+
+    /// The bytes of several segments: list and length.
+    ///
+    /// # Safety
+    /// Unless null, `segments` leads to so many segments, which stay as they are during the call; and
+    /// their bytes lie in memory that the message may use until it has ended.
+    unsafe fn segments(
+        &self,
+        position: usize,
+        segments: *const Segment,
+        count: c_int,
+    ) -> Outcome<Buffer> {
+        let count = self.count(position + 1, count)?;
+        if count == 0 {
+            return Ok(Buffer::empty());
+        }
+        if segments.is_null() {
+            return Err(null(position));
+        }
+        // SAFETY: the caller vouches for so many segments.
+        let listed = unsafe { std::slice::from_raw_parts(segments, count) };
+        let mut runs = Vec::with_capacity(count);
+        let mut total = 0_usize;
+        for (index, segment) in listed.iter().enumerate() {
+            let Segment { address, bytes } = *segment;
+            total = total.saturating_add(bytes);
+            if total > isize::MAX as usize {
+                let detail = format!(
+                    "has {bytes} bytes in segment {index}, which in all is more than memory can have"
+                );
+                return Err(Failure::argument(position, ErrorClass::Count, detail));
+            }
+            if address.is_null() && bytes > 0 {
+                let detail =
+                    format!("has a null pointer in segment {index}, whose length is {bytes} bytes");
+                return Err(Failure::argument(position, ErrorClass::Buffer, detail));
+            }
+            runs.push((address.cast(), bytes));
+        }
+        // SAFETY: the caller vouches for the bytes.
+        Ok(unsafe { Buffer::gathered(&runs) })
+    }
 }

@@ -133,6 +133,7 @@ fn code_of_reason(call: &Call, reason: Reason) -> c_int {
         }
         Reason::Argument(position, error) => {
             let parameter = call.entry.parameters.get(position - 1).unwrap_or(&"?");
+            let parameter = parameter.trim_start_matches("r#");
             let subject = format!("{name}: argument {position} ({parameter})");
             let text = said_of(&subject, &error.detail);
             (error, text)

@@ -1,244 +1,161 @@
-//! The entry points: for each function its two exported symbols and, where it is implemented, the
-//! checks of its arguments and the call of the implementation.
-
-mod conversion;
-mod tools;
+//! The entry points: one item of the macro `entry!` or `absent!` for each function.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::parameter::{Parameter, Shape};
-use super::rust_text::{HEAD, formatted};
-use super::tables::{Function, Implementation, Tables};
+use super::parameter::Parameter;
+use super::rust_text::{HEAD, filled};
+use super::tables::{Argument, Function, Implementation, Tables, Way};
 
-/// How many entry points that only report an error one file holds.
-const UNSUPPORTED_PER_FILE: usize = 100;
+/// The file of the functions that are not implemented.
+const ABSENT: &str = "absent";
 
-const IMPORTS: &str = "
-#![allow(non_snake_case, unused_imports, clippy::too_many_arguments, missing_docs)]
-#![allow(clippy::missing_safety_doc, clippy::redundant_closure)]
+const INDENT: &str = "    ";
+/// Of what goes on in another line.
+const INSIDE: &str = "        ";
 
-use std::ffi::{c_char, c_double, c_int, c_void};
-
-use crate::arguments::*;
-use crate::c::*;
-use crate::calls;
-use crate::entry::{
-    Entry, enter, enter_any_time, enter_tool, enter_tool_any_time, unsupported,
-};
-use crate::report::Blamed;
-
-";
-
-/// The generated files with entry points: module name and text, and one that lists the others.
+/// The generated files with entry points: module name and text.
 pub fn entry_files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
-    let mut modules: BTreeMap<String, String> = BTreeMap::new();
-    let mut missing = 0;
+    let mut modules: BTreeMap<&str, String> = BTreeMap::new();
     for function in &tables.functions {
-        let (module, body) = match &function.implemented {
-            Some(place) => (place.module.clone(), implemented(tables, function, place)?),
-            None => {
-                missing += 1;
-                let part = 1 + (missing - 1) / UNSUPPORTED_PER_FILE;
-                (format!("unsupported_{part}"), without_implementation(function))
-            }
+        let (module, item) = match &function.implemented {
+            Some(place) => (place.module.as_str(), implemented(function, place)?),
+            None => (ABSENT, absent(function)),
         };
-        let start = || {
-            let what = match module.strip_prefix("unsupported_") {
-                Some(_) => "Functions that this version does not implement.".to_owned(),
-                None => format!("The functions of [`crate::calls::{module}`]."),
-            };
-            format!("{HEAD}//! {what}\n{IMPORTS}")
-        };
-        modules.entry(module.clone()).or_insert_with(start).push_str(&body);
+        modules.entry(module).or_insert_with(|| head_of(module)).push_str(&item);
     }
-    let mut list = format!("{HEAD}//! The entry points, by chapter.\n\n");
-    for module in modules.keys() {
-        writeln!(list, "#[path = \"{module}.rs\"]\nmod {module};").expect("strings grow");
-    }
-    let mut files: Vec<(String, String)> =
-        modules.into_iter().map(|(name, text)| (name, formatted(&text))).collect();
-    files.push(("entries".to_owned(), formatted(&list)));
-    Ok(files)
+    Ok(modules.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
 }
 
-fn implemented(
-    tables: &Tables,
-    function: &Function,
-    place: &Implementation,
-) -> Result<String, String> {
-    let Implementation { module, function: target, any_time } = place;
-    let path = format!("calls::{module}::{target}");
-    let body_name = body_name(function);
-    let signature = signature(function);
-    let returns = rust_value(&function.returns);
-    let names = argument_names(function);
-    if is_direct(function) {
-        let body = format!(
-            "/// `{name}`.\nunsafe extern \"C\" fn {body_name}({signature}) -> {returns} {{\n\
-             {path}({names})\n}}\n\n",
-            name = function.name,
-        );
-        return Ok(body + &symbols(function));
-    }
-    if tools::is_tool(function) {
-        return Ok(tool(function, place));
-    }
-    let entry = entry(function);
-    let enter = if *any_time { "enter_any_time" } else { "enter" };
-    let conversions = conversion::conversions(tables, function, module)?;
-    let lines: String = conversions.lines.concat();
-    let arguments = conversions.arguments.join(", ");
-    let separator = if arguments.is_empty() { "" } else { ", " };
-    let work = if lines.contains("unsafe_") {
-        format!(
-            "// SAFETY: the program vouches for its pointers, as the standard says of each one.\n\
-             unsafe {{ {} {path}(call{separator}{arguments}) }}",
-            lines.replace("unsafe_", "")
-        )
-    } else {
-        format!("{lines}{path}(call{separator}{arguments})")
-    };
-    let body = format!(
-        "/// `{name}`.\nunsafe extern \"C\" fn {body_name}({signature}) -> {returns} {{\n\
-         {entry}\n{enter}(&ENTRY, |call| {{ {work} }})\n}}\n\n",
-        name = function.name,
+/// The text of the file that lists the others.
+pub fn list(files: &[(String, String)]) -> String {
+    let mut text = format!(
+        "{HEAD}//! The entry points, by chapter.\n\n\
+         #![allow(non_snake_case, unused_imports, clippy::too_many_arguments)]\n\n"
     );
-    Ok(body + &symbols(function))
+    for (name, _) in files {
+        writeln!(text, "mod {name};").expect("strings grow");
+    }
+    text
 }
 
-/// A function of the tools interface.
-fn tool(function: &Function, place: &Implementation) -> String {
-    let Implementation { module, function: target, any_time } = place;
-    let (body_name, signature) = (body_name(function), signature(function));
-    let enter = if *any_time { "enter_tool_any_time" } else { "enter_tool" };
-    let (lines, arguments) = tools::conversions(function);
-    let arguments: String = arguments.iter().map(|name| format!(", {name}")).collect();
-    let call = format!("calls::{module}::{target}(tools{arguments})");
-    let work = if lines.contains("unsafe_") {
-        format!(
-            "// SAFETY: the program vouches for its pointers, as the standard says of each one.\n\
-             unsafe {{ {} {call} }}",
-            lines.replace("unsafe_", "")
-        )
-    } else {
-        format!("{lines}{call}")
+fn head_of(module: &str) -> String {
+    let what = match module {
+        ABSENT => "Functions that this version does not implement.".to_owned(),
+        _ => format!("The functions of [`crate::calls::{module}`]."),
     };
-    let body = format!(
-        "/// `{name}`.\nunsafe extern \"C\" fn {body_name}({signature}) -> c_int {{\n\
-         {enter}(|tools| {{ {work} }})\n}}\n\n",
-        name = function.name,
-    );
-    body + &symbols(function)
-}
-
-fn without_implementation(function: &Function) -> String {
-    let body_name = body_name(function);
-    let signature = signature(function);
-    let communicator = function
-        .parameters
-        .iter()
-        .find(|parameter| parameter.base == "MPI_Comm" && parameter.shape == Shape::Value);
-    // Errors of files, also of opening one, go to the handler of MPI_FILE_NULL (section 14.7).
-    let of_file = function.name.starts_with("MPI_File_");
-    let communicator = communicator.filter(|_| !of_file);
-    let blamed = match communicator {
-        Some(one) => format!("Blamed::Communicator({})", rust_name(one)),
-        None if of_file => "Blamed::File".to_owned(),
-        None => "Blamed::Nobody".to_owned(),
-    };
-    let used: Vec<String> = function
-        .parameters
-        .iter()
-        .filter(|parameter| communicator.is_none_or(|one| one.name != parameter.name))
-        .map(rust_name)
-        .collect();
-    let discard = match used.len() {
-        0 => String::new(),
-        _ => format!("let _ = ({},);\n", used.join(", ")),
-    };
-    let body = format!(
-        "/// `{name}`.\nunsafe extern \"C\" fn {body_name}({signature}) -> c_int {{\n\
-         {entry}\n{discard}unsupported(&ENTRY, {blamed})\n}}\n\n",
-        name = function.name,
-        entry = entry(function),
-    );
-    body + &symbols(function)
-}
-
-/// The two exported symbols.
-fn symbols(function: &Function) -> String {
-    let Function { name, returns, .. } = function;
-    let (body, signature, names) =
-        (body_name(function), signature(function), argument_names(function));
-    let returns = rust_value(returns);
-    ["", "P"]
-        .iter()
-        .map(|prefix| {
-            format!(
-                "#[unsafe(no_mangle)]\n\
-                 unsafe extern \"C\" fn {prefix}{name}({signature}) -> {returns} {{\n\
-                 // SAFETY: the caller's promises are passed on.\n\
-                 unsafe {{ {body}({names}) }}\n}}\n\n"
-            )
-        })
-        .collect()
-}
-
-fn entry(function: &Function) -> String {
-    let names: Vec<String> =
-        function.parameters.iter().map(|parameter| format!("{:?}", parameter.name)).collect();
     format!(
-        "static ENTRY: Entry = Entry {{ name: {:?}, parameters: &[{}] }};",
-        function.name,
-        names.join(", ")
+        "{HEAD}//! {what}\n\nuse std::ffi::{{c_char, c_double, c_int, c_void}};\n\n\
+         use mpi::collective::Root;\n\nuse crate::arguments::with_zero;\nuse crate::c::*;\n\
+         use crate::calls;\nuse crate::entry::{{absent, entry}};\n\
+         use crate::generated::constants::*;\n"
     )
 }
 
-/// Whether a function returns no error code, and so needs no checks around it.
-fn is_direct(function: &Function) -> bool {
-    let name = &function.name;
-    function.returns != "int" || name.ends_with("_toint")
-}
-
-fn body_name(function: &Function) -> String {
-    format!("{}_entry", function.name.trim_start_matches("MPI_").to_lowercase())
-}
-
-fn signature(function: &Function) -> String {
-    let one = |parameter: &Parameter| format!("{}: {}", rust_name(parameter), rust_type(parameter));
-    function.parameters.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-fn argument_names(function: &Function) -> String {
-    function.parameters.iter().map(rust_name).collect::<Vec<_>>().join(", ")
-}
-
-/// The parameter's name, unless Rust has taken it.
-fn rust_name(parameter: &Parameter) -> String {
-    match parameter.name.as_str() {
-        "type" | "in" | "ref" | "call" => format!("{}_", parameter.name),
-        name => name.to_owned(),
+fn implemented(function: &Function, place: &Implementation) -> Result<String, String> {
+    let Implementation { module, function: target, way, arguments } = place;
+    let returns = match way.is_value() {
+        false => String::new(),
+        true => format!(" -> {}", rust_value(&function.returns)),
+    };
+    let mut lines = vec![format!("{}{returns};", signature(way.name(), function))];
+    let mut checks = Vec::new();
+    let mut given = Vec::new();
+    for argument in arguments {
+        let name = function.parameters[argument.first].name.as_str();
+        if argument.given {
+            given.push(name.to_owned());
+        }
+        if argument.is_checked() {
+            checks.push((name, check(function, *way, argument)?));
+        }
     }
+    if !checks.is_empty() {
+        let checks: Vec<String> = in_order(checks).into_iter().map(|one| one + ";").collect();
+        lines.push(filled(INDENT, &checks, " ", "", INDENT));
+    }
+    lines.push(filled(
+        &format!("{INDENT}=> calls::{module}::{target}("),
+        &given,
+        ", ",
+        ")",
+        INSIDE,
+    ));
+    Ok(format!("\nentry! {{\n{}\n}}\n", lines.join("\n")))
+}
+
+/// The statement that checks an argument, without semicolon.
+fn check(function: &Function, way: Way, argument: &Argument) -> Result<String, String> {
+    let parameters = &function.parameters;
+    let taken = parameters.get(argument.first..argument.first + argument.count);
+    let taken = taken.ok_or_else(|| format!("{}: too many kinds", function.name))?;
+    let name = &taken[0].name;
+    let mut values = Vec::new();
+    // Errors of the tools interface name no argument.
+    if !way.is_tool() {
+        values.push((argument.first + 1).to_string());
+    }
+    values.extend(taken.iter().map(|parameter| parameter.name.clone()));
+    values.extend(argument.needs.clone());
+    Ok(format!("{name} = {}({})", argument.kind, values.join(", ")))
+}
+
+/// The checks in the order of the parameters, except that what others need comes before them, and
+/// objects first of all: the errors of all other arguments go to their error handlers.
+fn in_order(mut checks: Vec<(&str, String)>) -> Vec<String> {
+    const OBJECTS: [&str; 4] = ["communicator(", "window(", "session(", "new_handler("];
+    let kind = |check: &str| check.split_once(" = ").map(|(_, kind)| kind.to_owned());
+    let is_object =
+        |check: &str| kind(check).is_some_and(|kind| OBJECTS.iter().any(|o| kind.starts_with(o)));
+    checks.sort_by_key(|(_, check)| !is_object(check));
+    let mut ordered = Vec::new();
+    while !checks.is_empty() {
+        let ready = |(name, check): &(&str, String)| {
+            let others = checks.iter().filter(|(other, _)| other != name);
+            others.into_iter().all(|(other, _)| !mentions(check, other))
+        };
+        let next = checks.iter().position(ready).unwrap_or(0);
+        ordered.push(checks.remove(next).1);
+    }
+    ordered
+}
+
+/// Whether a statement uses a variable.
+fn mentions(check: &str, name: &str) -> bool {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    check.split(|letter| !is_part(letter)).any(|word| word == name)
+}
+
+fn absent(function: &Function) -> String {
+    let communicator = function.parameters.iter().find(|one| one.base == "MPI_Comm");
+    // Errors of files, also of opening one, go to the handler of MPI_FILE_NULL (section 14.7).
+    let blamed = match communicator {
+        _ if function.name.starts_with("MPI_File_") => "File".to_owned(),
+        Some(one) if one.stars == 0 => format!("Communicator({})", one.name),
+        _ => "Nobody".to_owned(),
+    };
+    format!("\nabsent! {{\n{};\n{INDENT}=> {blamed}\n}}\n", signature("", function))
+}
+
+/// How the call gets in, name and parameters.
+fn signature(way: &str, function: &Function) -> String {
+    let one = |parameter: &Parameter| format!("{}: {}", parameter.name, rust_type(parameter));
+    let parameters: Vec<String> = function.parameters.iter().map(one).collect();
+    let name = format!("{way} {}", function.name);
+    filled(&format!("{INDENT}{}(", name.trim()), &parameters, ", ", ")", INSIDE)
 }
 
 fn rust_type(parameter: &Parameter) -> String {
-    if is_callback(&parameter.base) {
+    if parameter.is_callback() {
         return "*const c_void".to_owned();
     }
     let value = rust_value(&parameter.base);
-    match (parameter.shape, parameter.constant) {
-        (Shape::Value, _) => value,
-        (Shape::Pointer | Shape::Array, true) => format!("*const {value}"),
-        (Shape::Pointer | Shape::Array, false) => format!("*mut {value}"),
-        (Shape::Triplets, _) => format!("*const [{value}; 3]"),
-        (Shape::PointerPointer, _) => format!("*mut *mut {value}"),
-        (Shape::Deep, _) => format!("*mut *mut *mut {value}"),
+    let value = if parameter.triplets { format!("[{value}; 3]") } else { value };
+    match (parameter.stars, parameter.constant) {
+        (0, _) => value,
+        (1, true) => format!("*const {value}"),
+        (stars, _) => "*mut ".repeat(stars) + &value,
     }
-}
-
-fn is_callback(base: &str) -> bool {
-    base.ends_with("_function") || base.ends_with("_function_c")
 }
 
 fn rust_value(base: &str) -> String {

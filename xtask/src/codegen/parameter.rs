@@ -7,23 +7,10 @@ pub struct Parameter {
     /// The C type without `const` and stars: `int`, `MPI_Comm`, `void`…
     pub base: String,
     pub constant: bool,
-    pub shape: Shape,
-}
-
-/// How the value is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    Value,
-    /// `T *`.
-    Pointer,
-    /// `T name[]`, or a pointer whose name says that it is one.
-    Array,
-    /// `int name[][3]`.
-    Triplets,
-    /// `T **`, `T *name[]`.
-    PointerPointer,
-    /// `T ***`, `T **name[]`.
-    Deep,
+    /// How often it is a pointer; arrays are pointers.
+    pub stars: usize,
+    /// `int name[][3]`: a pointer to triplets.
+    pub triplets: bool,
 }
 
 impl Parameter {
@@ -38,38 +25,23 @@ impl Parameter {
     fn parse(text: &str) -> Result<Self, String> {
         let constant = text.starts_with("const ");
         let plain = text.trim_start_matches("const ");
-        let (triplets, plain) = match plain.strip_suffix("[][3]") {
+        let (triplets, plain) = match plain.strip_suffix("[3]") {
             Some(rest) => (true, rest),
             None => (false, plain),
         };
         let (brackets, plain) = match plain.strip_suffix("[]") {
-            Some(rest) => (true, rest),
-            None => (false, plain),
+            Some(rest) => (1, rest),
+            None => (0, plain),
         };
         let (kind, name) = plain.rsplit_once(' ').ok_or(format!("odd parameter: {text}"))?;
-        let name_stars = name.chars().take_while(|letter| *letter == '*').count();
-        let name = name.trim_start_matches('*');
-        let shape = match (triplets, brackets, name_stars) {
-            (true, false, 0) => Shape::Triplets,
-            (false, true, 0) => Shape::Array,
-            (false, false, 0) => Shape::Value,
-            (false, false, 1) if name.starts_with("array_of_") => Shape::Array,
-            (false, false, 1) => Shape::Pointer,
-            (false, true, 1) | (false, false, 2) => Shape::PointerPointer,
-            (false, true, 2) | (false, false, 3) => Shape::Deep,
-            _ => return Err(format!("odd parameter: {text}")),
-        };
-        Ok(Self { name: name.to_owned(), base: kind.to_owned(), constant, shape })
+        let plain = name.trim_start_matches('*');
+        let stars = brackets + name.len() - plain.len();
+        Ok(Self { name: plain.to_owned(), base: kind.to_owned(), constant, stars, triplets })
     }
 
-    /// Whether it is an integer that the large twin of a function makes wider.
-    pub fn is_integer(&self) -> bool {
-        matches!(self.base.as_str(), "int" | "MPI_Count" | "MPI_Aint" | "MPI_Offset")
-    }
-
-    /// Whether it is the address of a message's data.
-    pub fn is_address(&self) -> bool {
-        self.base == "void" && self.shape == Shape::Pointer
+    /// Whether it is a function of the program.
+    pub fn is_callback(&self) -> bool {
+        self.base.ends_with("_function") || self.base.ends_with("_function_c")
     }
 }
 
@@ -81,17 +53,17 @@ mod tests {
     fn c_declarations_are_understood() {
         let parse = |text: &str| {
             let one = Parameter::parse(text).unwrap();
-            (one.name, one.base, one.constant, one.shape)
+            (one.name, one.base, one.constant, one.stars, one.triplets)
         };
-        let expected = |name: &str, base: &str, constant, shape| {
-            (name.to_owned(), base.to_owned(), constant, shape)
+        let expected = |name: &str, base: &str, constant, stars, triplets| {
+            (name.to_owned(), base.to_owned(), constant, stars, triplets)
         };
-        assert_eq!(parse("int ranges[][3]"), expected("ranges", "int", false, Shape::Triplets));
-        assert_eq!(parse("char ***argv"), expected("argv", "char", false, Shape::Deep));
-        assert_eq!(parse("char *argv[]"), expected("argv", "char", false, Shape::PointerPointer));
-        assert_eq!(parse("const int level"), expected("level", "int", true, Shape::Value));
-        assert_eq!(parse("const void *buf"), expected("buf", "void", true, Shape::Pointer));
-        let statuses = expected("array_of_statuses", "MPI_Status", false, Shape::Array);
+        assert_eq!(parse("int ranges[][3]"), expected("ranges", "int", false, 1, true));
+        assert_eq!(parse("char ***argv"), expected("argv", "char", false, 3, false));
+        assert_eq!(parse("char *argv[]"), expected("argv", "char", false, 2, false));
+        assert_eq!(parse("const int level"), expected("level", "int", true, 0, false));
+        assert_eq!(parse("const void *buf"), expected("buf", "void", true, 1, false));
+        let statuses = expected("array_of_statuses", "MPI_Status", false, 1, false);
         assert_eq!(parse("MPI_Status *array_of_statuses"), statuses);
     }
 }

@@ -28,15 +28,106 @@ pub struct Function {
     pub implemented: Option<Implementation>,
 }
 
-/// Where a function is implemented.
+/// Where a function is implemented, and how it is reached.
 #[derive(Clone, Debug)]
 pub struct Implementation {
     /// The file in `src/calls/`.
     pub module: String,
     /// The Rust function in it.
     pub function: String,
-    /// Whether it may be called before `MPI_Init` and after `MPI_Finalize`.
-    pub any_time: bool,
+    pub way: Way,
+    pub arguments: Vec<Argument>,
+}
+
+/// How a call gets into the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Between `MPI_Init` and `MPI_Finalize`, or while a session is open.
+    Open,
+    /// At any time.
+    Any,
+    /// As `Open`, from any thread whatever the level of thread support.
+    AnyThread,
+    /// A call of the tools interface, while that is initialized.
+    Tool,
+    /// A call of the tools interface at any time.
+    AnyTool,
+    /// At any time, returning a value instead of an error code.
+    Value,
+    /// The same without going in: it uses nothing that other threads change.
+    Free,
+}
+
+/// One or more parameters that become one argument of the implementation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// The index of the first parameter.
+    pub first: usize,
+    /// How many parameters there are.
+    pub count: usize,
+    /// The method that checks it.
+    pub kind: String,
+    /// What the method is given besides: Rust expressions.
+    pub needs: Vec<String>,
+    /// Whether the implementation is given it.
+    pub given: bool,
+}
+
+impl Way {
+    /// In the table and in the macro `entry!`.
+    const NAMES: [(Way, &str); 7] = [
+        (Way::Open, "open"),
+        (Way::Any, "any"),
+        (Way::AnyThread, "any_thread"),
+        (Way::Tool, "tool"),
+        (Way::AnyTool, "any_tool"),
+        (Way::Value, "value"),
+        (Way::Free, "free"),
+    ];
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(_, name)| *name == text).map(|(way, _)| *way)
+    }
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(way, _)| *way == self).expect("all have a name").1
+    }
+
+    /// Whether the function returns a value instead of an error code.
+    pub fn is_value(self) -> bool {
+        matches!(self, Way::Value | Way::Free)
+    }
+
+    pub fn is_tool(self) -> bool {
+        matches!(self, Way::Tool | Way::AnyTool)
+    }
+}
+
+impl Argument {
+    /// The kinds of a function's parameters: a word each, with what it needs in brackets, and all
+    /// in parentheses if only other checks need it; `.` belongs to the one before.
+    fn parse_list(text: &str) -> Result<Vec<Self>, String> {
+        let mut arguments: Vec<Self> = Vec::new();
+        for (first, word) in text.split_ascii_whitespace().enumerate() {
+            if word == "." {
+                arguments.last_mut().ok_or("begins with a dot")?.count += 1;
+                continue;
+            }
+            let inner = word.strip_prefix('(').and_then(|word| word.strip_suffix(')'));
+            let (word, given) = (inner.unwrap_or(word), inner.is_none() && word != "unused");
+            let (kind, needs) = match word.strip_suffix(']').and_then(|word| word.split_once('[')) {
+                Some((kind, needs)) => (kind, needs.split(',').map(str::to_owned).collect()),
+                None => (word, Vec::new()),
+            };
+            arguments.push(Self { first, count: 1, kind: kind.to_owned(), needs, given });
+        }
+        Ok(arguments)
+    }
+
+    /// Whether anything is made of what the program passes.
+    pub fn is_checked(&self) -> bool {
+        !matches!(self.kind.as_str(), "value" | "unused")
+    }
 }
 
 /// One constant.
@@ -77,37 +168,37 @@ impl Tables {
             callbacks: callbacks.lines().map(str::to_owned).collect(),
             errors: errors.collect(),
         };
-        for row in rows(folder, "implemented.tsv", 3)? {
-            tables.mark_implemented(&row[0], &row[1], &row[2])?;
+        for row in rows(folder, "implemented.tsv", 4)? {
+            tables.mark_implemented(&row).map_err(|what| format!("{}: {what}", row[0]))?;
         }
         Ok(tables)
     }
 
-    pub fn function(&self, name: &str) -> Option<&Function> {
-        self.functions.iter().find(|function| function.name == name)
-    }
-
-    /// Marks a function and its twins; those with the same number of parameters share one
+    /// Marks a function and its twins with the same number of parameters, which share one
     /// implementation.
-    fn mark_implemented(&mut self, name: &str, module: &str, note: &str) -> Result<(), String> {
-        if !matches!(note, "" | "any") {
-            return Err(format!("implemented.tsv: {name}: unknown note \"{note}\""));
-        }
-        let base = self.function(name);
-        let arity = base.ok_or(format!("implemented.tsv: no function {name}"))?.parameters.len();
-        let shared = name.trim_start_matches("MPI_").to_lowercase();
+    fn mark_implemented(&mut self, row: &[String]) -> Result<(), String> {
+        let [name, module, way, kinds] = row else { return Err("not four columns".to_owned()) };
+        let way = Way::parse(way).ok_or("an unknown way in")?;
+        let arguments = Argument::parse_list(kinds)?;
+        let arity = arguments.iter().map(|argument| argument.count).sum::<usize>();
+        let function = name.trim_start_matches("MPI_").to_lowercase();
+        let place = Implementation { module: module.clone(), function, way, arguments };
+        let mut marked = 0;
         for suffix in ["", "_c", "_x"] {
             let wanted = format!("{name}{suffix}");
-            if let Some(twin) = self.functions.iter_mut().find(|other| other.name == wanted) {
-                let own = if twin.parameters.len() == arity { "" } else { suffix };
-                twin.implemented = Some(Implementation {
-                    module: module.to_owned(),
-                    function: format!("{shared}{own}"),
-                    any_time: note == "any",
-                });
+            let found = self.functions.iter_mut().find(|other| other.name == wanted);
+            let Some(twin) = found.filter(|twin| twin.parameters.len() == arity) else { continue };
+            // A twin may have a row of its own.
+            if suffix.is_empty() || twin.implemented.is_none() {
+                twin.implemented = Some(place.clone());
             }
+            marked += 1;
         }
-        Ok(())
+        if marked == 0 {
+            Err("no such function with so many parameters".to_owned())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -124,4 +215,23 @@ fn rows(folder: &Path, name: &str, columns: usize) -> Result<Vec<Vec<String>>, S
         if row.len() == columns { Ok(row) } else { Err(format!("{name}: too long: {line}")) }
     };
     text(folder, name)?.lines().skip(1).map(split).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_understood() {
+        let text = "elements . . destination[&comm] unused value (count)";
+        let parsed = Argument::parse_list(text).unwrap();
+        let (first, second) = (&parsed[0], &parsed[1]);
+        assert_eq!((first.first, first.count, first.kind.as_str()), (0, 3, "elements"));
+        assert_eq!((second.first, second.count, second.kind.as_str()), (3, 1, "destination"));
+        assert_eq!(second.needs, ["&comm"]);
+        assert!(!parsed[2].given && !parsed[2].is_checked());
+        assert!(parsed[3].given && !parsed[3].is_checked());
+        assert!(!parsed[4].given && parsed[4].is_checked());
+        assert!(Argument::parse_list(". value").is_err());
+    }
 }

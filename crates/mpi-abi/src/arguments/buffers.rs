@@ -1,13 +1,14 @@
 //! The memory of messages.
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use base::ErrorClass;
 use datatype::{Datatype, Lent};
 use memory::Buffer;
 
-use super::{Named, UsedDatatype};
+use super::{Integer, Named, UsedDatatype};
 use crate::c;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -17,15 +18,26 @@ use crate::generated::constants::{MPI_BUFFER_AUTOMATIC, MPI_IN_PLACE};
 const LOWEST_ADDRESS: isize = 4096;
 
 /// Address, count and datatype of a message, not yet checked.
+///
+/// Unless what they say is wrong, `count` elements of the datatype lie at the address, in memory that
+/// the operation of the call may use until it is complete: whoever makes one, during `'a`, vouches
+/// for that.
 #[derive(Clone, Copy, Debug)]
-pub struct Elements {
-    /// The position of the address among the arguments; count and datatype follow it.
+pub struct Elements<'a> {
+    /// The position of the address among the arguments.
     position: usize,
-    /// Where the elements are.
-    pub address: *mut c_void,
-    /// How many there are.
-    pub count: i64,
-    datatype: c::Datatype,
+    address: *mut c_void,
+    /// The count stands before the datatype.
+    count: i64,
+    datatype: TypeArgument,
+    lent: PhantomData<&'a [u8]>,
+}
+
+/// Elements in several equal blocks, one behind the other: `number` times what [`Elements`] says.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks<'a> {
+    elements: Elements<'a>,
+    number: u32,
 }
 
 /// A datatype whose handle is not yet checked, since it may not matter.
@@ -37,16 +49,127 @@ pub struct TypeArgument {
     pub handle: c::Datatype,
 }
 
-impl Elements {
-    /// From the arguments at `position` and the two that follow.
-    #[inline]
-    pub fn new(
+impl Call {
+    /// A message: address, count and datatype.
+    ///
+    /// # Safety
+    /// As [`Elements`] says.
+    #[inline(always)]
+    pub unsafe fn elements(
+        &self,
         position: usize,
         address: *const c_void,
-        count: impl Into<i64>,
+        count: impl Integer,
         datatype: c::Datatype,
+    ) -> Outcome<Elements<'_>> {
+        let datatype = TypeArgument { position: position + 2, handle: datatype };
+        // SAFETY: passed on.
+        Ok(unsafe { Elements::new(position, address, count, datatype) })
+    }
+
+    /// The same, where the argument matters.
+    ///
+    /// # Safety
+    /// If it matters, as [`Elements`] says.
+    pub unsafe fn elements_if(
+        &self,
+        position: usize,
+        address: *const c_void,
+        count: impl Integer,
+        datatype: c::Datatype,
+        matters: bool,
+    ) -> Outcome<Option<Elements<'_>>> {
+        // SAFETY: it matters, so as the caller says.
+        matters.then(|| unsafe { self.elements(position, address, count, datatype) }).transpose()
+    }
+
+    /// One element at an address.
+    ///
+    /// # Safety
+    /// As [`Elements`] says.
+    pub unsafe fn element(
+        &self,
+        position: usize,
+        address: *const c_void,
+        datatype: TypeArgument,
+    ) -> Outcome<Elements<'_>> {
+        // SAFETY: passed on.
+        Ok(unsafe { Elements::new(position, address, 1, datatype) })
+    }
+
+    /// The memory of a message: address, count and datatype.
+    ///
+    /// # Safety
+    /// As [`Elements`] says.
+    #[inline]
+    pub unsafe fn buffer(
+        &self,
+        position: usize,
+        address: *const c_void,
+        count: impl Integer,
+        datatype: c::Datatype,
+    ) -> Outcome<Buffer> {
+        // SAFETY: passed on.
+        unsafe { self.elements(position, address, count, datatype) }?.buffer(self)
+    }
+
+    /// Equal blocks: address, and count and datatype of each.
+    ///
+    /// # Safety
+    /// As [`Blocks`] says.
+    #[inline]
+    pub unsafe fn blocks(
+        &self,
+        position: usize,
+        address: *const c_void,
+        count: impl Integer,
+        datatype: c::Datatype,
+        number: u32,
+    ) -> Outcome<Blocks<'_>> {
+        // SAFETY: passed on.
+        let elements = unsafe { self.elements(position, address, count, datatype) }?;
+        Ok(Blocks { elements, number })
+    }
+
+    /// The same, where the argument matters.
+    ///
+    /// # Safety
+    /// If it matters, as [`Blocks`] says.
+    pub unsafe fn blocks_if(
+        &self,
+        position: usize,
+        address: *const c_void,
+        count: impl Integer,
+        datatype: c::Datatype,
+        matters: bool,
+        number: u32,
+    ) -> Outcome<Option<Blocks<'_>>> {
+        // SAFETY: it matters, so as the caller says.
+        let blocks = || unsafe { self.blocks(position, address, count, datatype, number) };
+        matters.then(blocks).transpose()
+    }
+
+    /// A datatype that the call uses for its data.
+    #[inline(always)]
+    pub fn used_type(&self, position: usize, handle: c::Datatype) -> Outcome<TypeArgument> {
+        Ok(TypeArgument { position, handle })
+    }
+}
+
+impl<'a> Elements<'a> {
+    /// Elements at the argument at `position`; their count stands before the datatype.
+    ///
+    /// # Safety
+    /// As the type says.
+    #[inline(always)]
+    pub unsafe fn new(
+        position: usize,
+        address: *const c_void,
+        count: impl Integer,
+        datatype: TypeArgument,
     ) -> Self {
-        Self { position, address: address.cast_mut(), count: count.into(), datatype }
+        let (address, count) = (address.cast_mut(), count.wide());
+        Self { position, address, count, datatype, lent: PhantomData }
     }
 
     /// Whether the address is `MPI_IN_PLACE`.
@@ -60,7 +183,7 @@ impl Elements {
     /// # Errors
     /// `Count` if it is negative.
     pub fn checked_count(&self, call: &Call) -> Outcome<usize> {
-        call.count(self.position + 1, self.count)
+        call.count(self.datatype.position - 1, self.count)
     }
 
     /// The datatype, checked and committed.
@@ -68,50 +191,40 @@ impl Elements {
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
     pub fn checked_type(&self, call: &Call) -> Outcome<UsedDatatype> {
-        TypeArgument { position: self.position + 2, handle: self.datatype }.committed(call)
+        self.datatype.committed(call)
     }
 
     /// The elements as a buffer.
     ///
     /// # Errors
     /// `Count`, `Type` or `Buffer`, as the arguments are wrong.
-    ///
-    /// # Safety
-    /// The program vouches that the elements lie in memory that the operation may use, until it is
-    /// complete.
     #[inline]
-    pub unsafe fn buffer(&self, call: &Call) -> Outcome<Buffer> {
-        // SAFETY: the caller vouches for the memory.
-        unsafe {
-            match self.plain_buffer(call) {
-                Some(buffer) => Ok(buffer),
-                None => self.any_buffer(call),
-            }
+    pub fn buffer(&self, call: &Call) -> Outcome<Buffer> {
+        match self.plain_buffer(call) {
+            Some(buffer) => Ok(buffer),
+            None => self.any_buffer(call),
         }
     }
 
     /// The elements as a buffer, if they are of a predefined datatype without gaps and nothing is
     /// wrong with them.
-    ///
-    /// # Safety
-    /// As for [`buffer`](Self::buffer).
     #[inline(always)]
-    pub unsafe fn plain_buffer(&self, call: &Call) -> Option<Buffer> {
+    pub fn plain_buffer(&self, call: &Call) -> Option<Buffer> {
         let count = usize::try_from(self.count).ok()?;
-        // SAFETY: the caller vouches for the memory.
-        unsafe { plain_buffer_at(call, self.address, count, self.datatype) }
+        // SAFETY: as many elements as the type says.
+        unsafe { plain_buffer_at(call, self.address, count, self.datatype.handle) }
     }
 
     #[cold]
     #[inline(never)]
-    unsafe fn any_buffer(&self, call: &Call) -> Outcome<Buffer> {
+    fn any_buffer(&self, call: &Call) -> Outcome<Buffer> {
         let (count, datatype) = self.checked_elements(call)?;
         if let Some(run) = datatype.run(count) {
             let base = self.address.cast::<u8>().wrapping_offset(run.displacement);
-            // SAFETY: the caller vouches for the memory of the elements, which this run is.
+            // SAFETY: the run is the memory of the elements, which lie there as the type says.
             return Ok(unsafe { Buffer::contiguous(base, run.length) });
         }
-        // SAFETY: the caller vouches for the memory.
+        // SAFETY: the elements lie there, as the type says.
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
@@ -120,41 +233,74 @@ impl Elements {
     ///
     /// # Errors
     /// As there.
-    ///
-    /// # Safety
-    /// As there.
     #[inline]
-    pub unsafe fn unshifted_buffer(&self, call: &Call) -> Outcome<Buffer> {
-        // SAFETY: the caller vouches for the memory.
-        match unsafe { self.plain_buffer(call) } {
+    pub fn unshifted_buffer(&self, call: &Call) -> Outcome<Buffer> {
+        match self.plain_buffer(call) {
             Some(buffer) => Ok(buffer),
-            // SAFETY: likewise.
-            None => unsafe { self.any_unshifted_buffer(call) },
+            None => self.any_unshifted_buffer(call),
         }
     }
 
     #[cold]
     #[inline(never)]
-    unsafe fn any_unshifted_buffer(&self, call: &Call) -> Outcome<Buffer> {
+    fn any_unshifted_buffer(&self, call: &Call) -> Outcome<Buffer> {
         let (count, datatype) = self.checked_elements(call)?;
-        // SAFETY: the caller vouches for the memory.
+        // SAFETY: the elements lie there, as the type says.
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
     fn checked_elements(&self, call: &Call) -> Outcome<(usize, UsedDatatype)> {
         let count = self.checked_count(call)?;
         let datatype = self.checked_type(call)?;
-        self.check_address(count, &datatype)?;
+        check_address(self.position, self.address, 0, count, &datatype)?;
         datatype.data_bounds(count)?;
         Ok((count, datatype))
     }
+}
 
-    /// Whether `count` elements can lie at the address.
+impl<'a> Blocks<'a> {
+    /// So many blocks of elements.
+    ///
+    /// # Safety
+    /// As the type says.
+    pub unsafe fn new(elements: Elements<'a>, number: u32) -> Self {
+        Self { elements, number }
+    }
+
+    /// What is in each block.
+    pub fn elements(&self) -> &Elements<'a> {
+        &self.elements
+    }
+
+    /// How many blocks there are.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// All elements as a buffer, and how many of them each block has.
     ///
     /// # Errors
-    /// `Buffer` for a null pointer under data, and for the numbers that are no addresses.
-    pub fn check_address(&self, count: usize, datatype: &Datatype) -> Outcome<()> {
-        check_address(self.position, self.address, 0, count, datatype)
+    /// As for [`Elements::buffer`].
+    pub fn buffer(&self, call: &Call) -> Outcome<(Buffer, UsedDatatype, usize)> {
+        let Blocks { elements, number } = self;
+        let count = elements.checked_count(call)?;
+        let datatype = elements.checked_type(call)?;
+        let total = count.checked_mul(*number as usize);
+        if let Some(total) = total {
+            // SAFETY: so many blocks of `count` elements lie there, as the type says.
+            let plain = unsafe { plain_buffer_at(call, elements.address, total, datatype.handle) };
+            if let Some(buffer) = plain {
+                return Ok((buffer, datatype, count));
+            }
+        }
+        let total = total.ok_or_else(|| {
+            let detail = format!("is {count}, which in {number} blocks exceeds the memory");
+            Failure::argument(elements.datatype.position - 1, ErrorClass::Count, detail)
+        })?;
+        check_address(elements.position, elements.address, 0, total, &datatype)?;
+        // SAFETY: as above.
+        let buffer = unsafe { buffer_at(elements.address, total, &datatype) }?;
+        Ok((buffer, datatype, count))
     }
 }
 
@@ -183,28 +329,6 @@ impl TypeArgument {
             return Err(Failure::argument(self.position, ErrorClass::Type, detail));
         }
         Ok(Named { handle, object: Lent::Owned(object) })
-    }
-}
-
-impl Call {
-    /// Data of the program that is sent.
-    ///
-    /// # Safety
-    /// As for [`Elements::buffer`].
-    #[inline]
-    pub unsafe fn outgoing(&self, elements: Elements) -> Outcome<Buffer> {
-        // SAFETY: the caller vouches for the memory.
-        unsafe { elements.buffer(self) }
-    }
-
-    /// Memory of the program that receives.
-    ///
-    /// # Safety
-    /// As for [`Elements::buffer`].
-    #[inline]
-    pub unsafe fn incoming(&self, elements: Elements) -> Outcome<Buffer> {
-        // SAFETY: the caller vouches for the memory.
-        unsafe { elements.buffer(self) }
     }
 }
 
@@ -261,7 +385,7 @@ pub unsafe fn plain_buffer_at(
     }
     // Sizes are at most 32, so this overflows only past what has room in memory.
     let length = count.checked_mul(size)?;
-    // SAFETY: the caller vouches for the memory.
+    // SAFETY: the elements lie there, as the caller says.
     Some(unsafe { Buffer::contiguous(address.cast(), length) })
 }
 
@@ -271,8 +395,7 @@ pub unsafe fn plain_buffer_at(
 /// `Count` if they exceed the address space.
 ///
 /// # Safety
-/// The program vouches that the elements lie in memory that the operation may use, until it is
-/// complete.
+/// The elements lie there, in memory that the operation of the call may use until it is complete.
 pub unsafe fn buffer_at(
     address: *mut c_void,
     count: usize,
@@ -283,7 +406,7 @@ pub unsafe fn buffer_at(
         return Ok(Buffer::empty());
     }
     datatype.data_bounds(count)?;
-    // SAFETY: the caller vouches for the memory of the elements.
+    // SAFETY: the elements lie there, as the caller says.
     Ok(unsafe {
         match datatype.layout(count) {
             None => Buffer::contiguous(address.cast(), length),

@@ -1,14 +1,28 @@
 //! Integers of two widths: a function and its twin with large counts share an implementation.
 
 use std::ffi::c_int;
+use std::marker::PhantomData;
 
 use base::ErrorClass;
 
 use super::null;
+use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
-use crate::generated::constants::MPI_UNDEFINED;
+use crate::generated::constants::{MPI_UNDEFINED, MPI_WEIGHTS_EMPTY};
 
-/// Where an integer, or several, are read.
+/// An integer of the C interface, of either width.
+pub trait Integer: Copy {
+    /// The same as the wider one.
+    fn wide(self) -> i64;
+}
+
+/// As many as an argument tells; none for a negative number.
+pub trait Room: Copy {
+    /// How many there are.
+    fn room(self) -> usize;
+}
+
+/// Where integers are read.
 #[derive(Clone, Copy, Debug)]
 pub enum IntegerSource {
     /// As `int`.
@@ -26,127 +40,243 @@ pub enum IntegerPlace {
     Large(*mut i64),
 }
 
-/// A list of integers of the program, whose length another argument tells.
+/// A list of integers of the program.
+///
+/// Unless its address is one of [no memory](is_no_memory), `length` integers lie there, and stay as
+/// they are for `'a`: whoever makes one vouches for that.
 #[derive(Clone, Copy, Debug)]
-pub struct Integers {
+pub struct Integers<'a> {
     position: usize,
     source: IntegerSource,
+    length: usize,
+    lent: PhantomData<&'a [i64]>,
 }
 
-/// A list of integers for the program.
+/// A list of integers of the program, whose length only the call finds out: as many as the standard
+/// says, unless its address is one of no memory.
 #[derive(Clone, Copy, Debug)]
-pub struct OutIntegers {
+pub struct OpenIntegers<'a> {
+    position: usize,
+    source: IntegerSource,
+    lent: PhantomData<&'a [i64]>,
+}
+
+/// Places for integers for the program.
+///
+/// Unless the address is one of [no memory](is_no_memory), `room` integers may be read and written
+/// there during `'a`: whoever makes one vouches for that.
+#[derive(Clone, Copy, Debug)]
+pub struct OutIntegers<'a> {
     position: usize,
     place: IntegerPlace,
+    room: usize,
+    lent: PhantomData<&'a mut [i64]>,
 }
 
-/// One integer for the program; it may be read as well.
+/// A place for one integer for the program.
+///
+/// It may be read and written during `'a`: whoever makes one vouches for that.
 #[derive(Clone, Copy, Debug)]
-pub struct OutInteger {
+pub struct OutInteger<'a> {
     place: IntegerPlace,
+    lent: PhantomData<&'a mut i64>,
 }
 
-/// A list of handles of the program.
-#[derive(Clone, Copy, Debug)]
-pub struct HandleList<H> {
-    /// The position among the arguments.
-    pub position: usize,
-    first: *const H,
+macro_rules! integers {
+    ($($type:ty, $width:ident;)*) => {$(
+        impl Integer for $type {
+            #[inline(always)]
+            fn wide(self) -> i64 {
+                self as i64
+            }
+        }
+
+        impl Room for $type {
+            fn room(self) -> usize {
+                usize::try_from(self).unwrap_or(0)
+            }
+        }
+
+        impl From<*const $type> for IntegerSource {
+            #[inline(always)]
+            fn from(first: *const $type) -> Self {
+                IntegerSource::$width(first.cast())
+            }
+        }
+
+        impl From<*mut $type> for IntegerPlace {
+            #[inline(always)]
+            fn from(first: *mut $type) -> Self {
+                IntegerPlace::$width(first.cast())
+            }
+        }
+    )*};
 }
 
-/// A list of triplets (first, last, stride).
-#[derive(Clone, Copy, Debug)]
-pub struct Triplets {
-    position: usize,
-    first: *const [c_int; 3],
+integers! {
+    c_int, Int;
+    i64, Large;
+    isize, Large;
 }
 
-impl IntegerPlace {
-    /// Whether there is no place.
+impl Room for usize {
+    #[inline(always)]
+    fn room(self) -> usize {
+        self
+    }
+}
+
+/// Whether an address stands for something else than memory: null, or one of the numbers to which
+/// the standard gives a meaning (`MPI_UNWEIGHTED`, `MPI_WEIGHTS_EMPTY`).
+fn is_no_memory(address: usize) -> bool {
+    address <= MPI_WEIGHTS_EMPTY
+}
+
+impl Call {
+    /// An integer that is wider in a twin of the function.
+    #[inline(always)]
+    pub fn integer(&self, _position: usize, value: impl Integer) -> Outcome<i64> {
+        Ok(value.wide())
+    }
+
+    /// A list of integers.
+    ///
+    /// # Safety
+    /// As [`Integers`] says.
+    pub unsafe fn integers(
+        &self,
+        position: usize,
+        source: impl Into<IntegerSource>,
+        length: impl Room,
+    ) -> Outcome<Integers<'_>> {
+        Ok(Integers { position, source: source.into(), length: length.room(), lent: PhantomData })
+    }
+
+    /// A list of integers whose length the call finds out.
+    ///
+    /// # Safety
+    /// As [`OpenIntegers`] says.
+    pub unsafe fn open_integers(
+        &self,
+        position: usize,
+        source: impl Into<IntegerSource>,
+    ) -> Outcome<OpenIntegers<'_>> {
+        Ok(OpenIntegers { position, source: source.into(), lent: PhantomData })
+    }
+
+    /// Places for integers.
+    ///
+    /// # Safety
+    /// As [`OutIntegers`] says.
+    pub unsafe fn out_integers(
+        &self,
+        position: usize,
+        place: impl Into<IntegerPlace>,
+        room: impl Room,
+    ) -> Outcome<OutIntegers<'_>> {
+        Ok(OutIntegers { position, place: place.into(), room: room.room(), lent: PhantomData })
+    }
+
+    /// A place for one integer.
+    ///
+    /// # Safety
+    /// Unless null, as [`OutInteger`] says.
     #[inline]
-    pub fn is_null(&self) -> bool {
-        match self {
-            IntegerPlace::Int(place) => place.is_null(),
-            IntegerPlace::Large(place) => place.is_null(),
+    pub unsafe fn out_integer(
+        &self,
+        position: usize,
+        place: impl Into<IntegerPlace>,
+    ) -> Outcome<OutInteger<'_>> {
+        let place = place.into();
+        if place.address() == 0 {
+            Err(null(position))
+        } else {
+            Ok(OutInteger { place, lent: PhantomData })
         }
     }
 }
 
-impl Integers {
-    /// From the argument at `position`.
-    pub fn new(position: usize, source: IntegerSource) -> Self {
-        Self { position, source }
+impl IntegerSource {
+    fn address(&self) -> usize {
+        match *self {
+            IntegerSource::Int(first) => first as usize,
+            IntegerSource::Large(first) => first as usize,
+        }
     }
+}
 
+impl IntegerPlace {
+    #[inline]
+    fn address(&self) -> usize {
+        match *self {
+            IntegerPlace::Int(first) => first as usize,
+            IntegerPlace::Large(first) => first as usize,
+        }
+    }
+}
+
+impl<'a> Integers<'a> {
     /// The position among the arguments.
     pub fn position(&self) -> usize {
         self.position
     }
 
+    /// How many there are.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
     /// The pointer as a number, for arguments where some numbers have a meaning of their own.
     pub fn address(&self) -> usize {
-        match self.source {
-            IntegerSource::Int(first) => first as usize,
-            IntegerSource::Large(first) => first as usize,
+        self.source.address()
+    }
+
+    /// The integers.
+    ///
+    /// # Errors
+    /// `Arg` for an address of no memory.
+    pub fn read(&self) -> Outcome<Vec<i64>> {
+        Ok(self.one_by_one()?.collect())
+    }
+
+    /// The integers, one after the other.
+    ///
+    /// # Errors
+    /// As for [`Integers::read`].
+    pub fn one_by_one(&self) -> Outcome<impl Iterator<Item = i64> + use<'a>> {
+        if self.length > 0 && is_no_memory(self.address()) {
+            return Err(null(self.position));
         }
-    }
-
-    /// The first `count` integers.
-    ///
-    /// # Errors
-    /// `Arg` for a null pointer.
-    ///
-    /// # Safety
-    /// Unless null, the program's pointer leads to so many integers.
-    pub unsafe fn read(&self, count: usize) -> Outcome<Vec<i64>> {
-        // SAFETY: the caller vouches for the length.
-        Ok(unsafe { self.one_by_one(count) }?.collect())
-    }
-
-    /// The first `count` integers, one after the other.
-    ///
-    /// # Errors
-    /// `Arg` for a null pointer.
-    ///
-    /// # Safety
-    /// As for [`Integers::read`], as long as the iterator is used.
-    pub unsafe fn one_by_one<'a>(
-        &self,
-        count: usize,
-    ) -> Outcome<impl Iterator<Item = i64> + use<'a>> {
-        // SAFETY: the caller vouches for the length.
-        let (ints, large): (&'a [c_int], &'a [i64]) = unsafe {
-            match self.source {
-                IntegerSource::Int(first) => (list(self.position, first, count)?, &[]),
-                IntegerSource::Large(first) => (&[], list(self.position, first, count)?),
+        let (ints, large): (&'a [c_int], &'a [i64]) = match self.source {
+            _ if self.length == 0 => (&[], &[]),
+            IntegerSource::Int(first) => {
+                // SAFETY: memory, so so many integers lie there.
+                let ints = unsafe { std::slice::from_raw_parts(first, self.length) };
+                (ints, &[])
+            }
+            IntegerSource::Large(first) => {
+                // SAFETY: likewise.
+                let large = unsafe { std::slice::from_raw_parts(first, self.length) };
+                (&[], large)
             }
         };
         Ok(ints.iter().map(|value| i64::from(*value)).chain(large.iter().copied()))
     }
 
-    /// The first `count` integers as `int`: for arguments that have no larger form.
+    /// The integers as `int`: for arguments that have no larger form.
     ///
     /// # Errors
-    /// `Arg` for a null pointer.
-    ///
-    /// # Safety
     /// As for [`Integers::read`].
-    pub unsafe fn read_ints(&self, count: usize) -> Outcome<Vec<c_int>> {
-        // SAFETY: the caller vouches for the length.
-        let values = unsafe { self.read(count) }?;
-        Ok(values.into_iter().map(|value| value as c_int).collect())
+    pub fn read_ints(&self) -> Outcome<Vec<c_int>> {
+        Ok(self.one_by_one()?.map(|value| value as c_int).collect())
     }
 
-    /// The first `count` integers, which count something.
+    /// The integers, which count something.
     ///
     /// # Errors
-    /// `Arg` for a null pointer, `Count` for a negative one.
-    ///
-    /// # Safety
-    /// As for [`Integers::read`].
-    pub unsafe fn read_counts(&self, count: usize) -> Outcome<Vec<usize>> {
-        // SAFETY: the caller vouches for the length.
-        let values = unsafe { self.one_by_one(count) }?;
+    /// As for [`Integers::read`]; `Count` for a negative one.
+    pub fn read_counts(&self) -> Outcome<Vec<usize>> {
+        let values = self.one_by_one()?;
         values.enumerate().map(|(index, value)| self.checked_count(index, value)).collect()
     }
 
@@ -163,74 +293,71 @@ impl Integers {
     }
 }
 
-impl OutIntegers {
-    /// From the argument at `position`.
-    pub fn new(position: usize, place: IntegerPlace) -> Self {
-        Self { position, place }
-    }
-
+impl<'a> OpenIntegers<'a> {
     /// The pointer as a number, for arguments where some numbers have a meaning of their own.
     pub fn address(&self) -> usize {
-        match self.place {
-            IntegerPlace::Int(first) => first as usize,
-            IntegerPlace::Large(first) => first as usize,
-        }
+        self.source.address()
     }
 
-    /// The first `count` integers as `int`, where the program has put some before.
-    ///
-    /// # Errors
-    /// `Arg` for a null pointer.
+    /// The first of them.
     ///
     /// # Safety
-    /// Unless null, the program's pointer leads to so many integers.
-    pub unsafe fn read_ints(&self, count: usize) -> Outcome<Vec<c_int>> {
+    /// The standard says that in this call the list has at least so many.
+    pub unsafe fn first(&self, length: usize) -> Integers<'a> {
+        let OpenIntegers { position, source, lent } = *self;
+        Integers { position, source, length, lent }
+    }
+}
+
+impl OutIntegers<'_> {
+    /// The pointer as a number, for arguments where some numbers have a meaning of their own.
+    pub fn address(&self) -> usize {
+        self.place.address()
+    }
+
+    /// What the program has put there, as `int`.
+    ///
+    /// # Errors
+    /// `Arg` for an address of no memory.
+    pub fn read_ints(&self) -> Outcome<Vec<c_int>> {
         let source = match self.place {
             IntegerPlace::Int(first) => IntegerSource::Int(first),
             IntegerPlace::Large(first) => IntegerSource::Large(first),
         };
-        // SAFETY: the caller vouches for the length.
-        unsafe { Integers::new(self.position, source).read_ints(count) }
+        let (position, length) = (self.position, self.room);
+        Integers { position, source, length, lent: PhantomData }.read_ints()
     }
 
     /// Writes all values.
     ///
     /// # Errors
-    /// `Arg` for a null pointer, `ValueTooLarge` for a value that does not fit.
+    /// `Arg` for an address of no memory, `ValueTooLarge` for a value that does not fit.
     ///
-    /// # Safety
-    /// Unless null, the program's pointer leads to so many integers.
-    pub unsafe fn write(&self, values: impl ExactSizeIterator<Item = i64>) -> Outcome<()> {
-        if self.place.is_null() && values.len() > 0 {
+    /// # Panics
+    /// If there is no room for so many, which callers have found out before.
+    pub fn write(&self, values: impl ExactSizeIterator<Item = i64>) -> Outcome<()> {
+        assert!(values.len() <= self.room, "{} integers for a room of {}", values.len(), self.room);
+        if is_no_memory(self.address()) && values.len() > 0 {
             return Err(null(self.position));
         }
-        for (index, value) in values.enumerate() {
-            // SAFETY: the caller vouches for the length.
+        for (index, value) in values.take(self.room).enumerate() {
+            // SAFETY: there is room for more than `index` integers, as the type says.
             let place = unsafe {
                 match self.place {
                     IntegerPlace::Int(first) => IntegerPlace::Int(first.add(index)),
                     IntegerPlace::Large(first) => IntegerPlace::Large(first.add(index)),
                 }
             };
-            OutInteger { place }.set(value)?;
+            OutInteger { place, lent: PhantomData }.set(value)?;
         }
         Ok(())
     }
 }
 
-impl OutInteger {
-    /// A place.
-    ///
-    /// # Safety
-    /// It may be read and written during the call.
-    #[inline]
-    pub unsafe fn new(place: IntegerPlace) -> Self {
-        Self { place }
-    }
-
+impl OutInteger<'_> {
     /// What is there.
     pub fn value(&self) -> i64 {
-        // SAFETY: whoever made this vouched for the place.
+        // SAFETY: it may be read, as the type says.
         unsafe {
             match self.place {
                 IntegerPlace::Int(place) => place.read().into(),
@@ -260,68 +387,15 @@ impl OutInteger {
     }
 
     fn try_set(&self, value: i64) -> bool {
-        // SAFETY: whoever made this vouched for the place.
-        unsafe {
-            match self.place {
-                IntegerPlace::Int(place) => match c_int::try_from(value) {
-                    Ok(value) => place.write(value),
-                    Err(_) => return false,
-                },
-                IntegerPlace::Large(place) => place.write(value),
-            }
+        match self.place {
+            IntegerPlace::Int(place) => match c_int::try_from(value) {
+                // SAFETY: it may be written, as the type says.
+                Ok(value) => unsafe { place.write(value) },
+                Err(_) => return false,
+            },
+            // SAFETY: likewise.
+            IntegerPlace::Large(place) => unsafe { place.write(value) },
         }
         true
-    }
-}
-
-impl<H: Copy> HandleList<H> {
-    /// From the argument at `position`.
-    pub fn new(position: usize, first: *const H) -> Self {
-        Self { position, first }
-    }
-
-    /// The first `count` handles.
-    ///
-    /// # Errors
-    /// `Arg` for a null pointer.
-    ///
-    /// # Safety
-    /// Unless null, the program's pointer leads to so many handles.
-    pub unsafe fn read(&self, count: usize) -> Outcome<Vec<H>> {
-        // SAFETY: the caller vouches for the length.
-        unsafe { read(self.position, self.first, count) }
-    }
-}
-
-impl Triplets {
-    /// From the argument at `position`.
-    pub fn new(position: usize, first: *const [c_int; 3]) -> Self {
-        Self { position, first }
-    }
-
-    /// The first `count` triplets.
-    ///
-    /// # Errors
-    /// `Arg` for a null pointer.
-    ///
-    /// # Safety
-    /// Unless null, the program's pointer leads to so many triplets.
-    pub unsafe fn read(&self, count: usize) -> Outcome<Vec<[c_int; 3]>> {
-        // SAFETY: the caller vouches for the length.
-        unsafe { read(self.position, self.first, count) }
-    }
-}
-
-unsafe fn read<T: Copy>(position: usize, first: *const T, count: usize) -> Outcome<Vec<T>> {
-    // SAFETY: passed on to the caller.
-    Ok(unsafe { list(position, first, count) }?.to_vec())
-}
-
-unsafe fn list<'a, T>(position: usize, first: *const T, count: usize) -> Outcome<&'a [T]> {
-    match (count, first.is_null()) {
-        (0, _) => Ok(&[]),
-        (_, true) => Err(null(position)),
-        // SAFETY: the caller vouches for the length.
-        (_, false) => Ok(unsafe { std::slice::from_raw_parts(first, count) }),
     }
 }

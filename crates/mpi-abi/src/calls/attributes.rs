@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::mem::transmute;
 use std::ptr;
 use std::rc::Rc;
 
@@ -56,8 +55,8 @@ const STANDARD_KEYVALS: [c_int; 7] = [
 
 pub fn comm_create_keyval(
     call: &Call,
-    copy: Callback,
-    delete: Callback,
+    copy: Callback<CopyInC>,
+    delete: Callback<DeleteInC>,
     keyval: Out<c_int>,
     extra_state: *mut c_void,
 ) -> Outcome<()> {
@@ -66,8 +65,8 @@ pub fn comm_create_keyval(
 
 pub fn type_create_keyval(
     call: &Call,
-    copy: Callback,
-    delete: Callback,
+    copy: Callback<CopyInC>,
+    delete: Callback<DeleteInC>,
     keyval: Out<c_int>,
     extra_state: *mut c_void,
 ) -> Outcome<()> {
@@ -76,8 +75,8 @@ pub fn type_create_keyval(
 
 pub fn win_create_keyval(
     call: &Call,
-    copy: Callback,
-    delete: Callback,
+    copy: Callback<CopyInC>,
+    delete: Callback<DeleteInC>,
     keyval: Out<c_int>,
     extra_state: *mut c_void,
 ) -> Outcome<()> {
@@ -86,8 +85,8 @@ pub fn win_create_keyval(
 
 pub fn keyval_create(
     call: &Call,
-    copy: Callback,
-    delete: Callback,
+    copy: Callback<CopyInC>,
+    delete: Callback<DeleteInC>,
     keyval: Out<c_int>,
     extra_state: *mut c_void,
 ) -> Outcome<()> {
@@ -97,32 +96,31 @@ pub fn keyval_create(
 fn create(
     call: &Call,
     kind: AttributeKind,
-    copy: Callback,
-    delete: Callback,
+    copy: Callback<CopyInC>,
+    delete: Callback<DeleteInC>,
     keyval: Out<c_int>,
     extra_state: *mut c_void,
 ) -> Outcome<()> {
     // The functions of all three kinds have the same numbers for the predefined ones.
-    let copy = match copy.0 as usize {
+    let copy = match copy.number() {
         MPI_COMM_NULL_COPY_FN => CopyRule::Leave,
         MPI_COMM_DUP_FN => CopyRule::Share,
-        _ => CopyRule::Ask(copy_function(copy, extra_state)),
+        _ => CopyRule::Ask(copy_function(copy.function().ok_or_else(|| null(1))?, extra_state)),
     };
-    let delete = match delete.0 as usize {
+    let delete = match delete.number() {
         MPI_COMM_NULL_DELETE_FN => None,
-        _ => Some(delete_function(delete, extra_state)),
+        _ => Some(delete_function(delete.function().ok_or_else(|| null(2))?, extra_state)),
     };
     keyval.set(call.library.keyvals.create(kind, copy, delete)?);
     Ok(())
 }
 
-fn copy_function(function: Callback, extra_state: *mut c_void) -> CopyFunction {
-    // SAFETY: the program passed a function of this type.
-    let function = unsafe { transmute::<*const c_void, CopyInC>(function.0) };
+fn copy_function(function: CopyInC, extra_state: *mut c_void) -> CopyFunction {
     Rc::new(move |object, keyval, value| {
         let mut copied = ptr::null_mut();
         let mut flag = 0;
-        // SAFETY: the program vouches for its function; the places are ours.
+        // SAFETY: `Callback` holds the program's function of this type, which may be called with the
+        // state that came with it; the places are ours.
         let code = unsafe {
             function(
                 object as usize,
@@ -137,11 +135,9 @@ fn copy_function(function: Callback, extra_state: *mut c_void) -> CopyFunction {
     })
 }
 
-fn delete_function(function: Callback, extra_state: *mut c_void) -> DeleteFunction {
-    // SAFETY: the program passed a function of this type.
-    let function = unsafe { transmute::<*const c_void, DeleteInC>(function.0) };
+fn delete_function(function: DeleteInC, extra_state: *mut c_void) -> DeleteFunction {
     Rc::new(move |object, keyval, value| {
-        // SAFETY: the program vouches for its function.
+        // SAFETY: likewise.
         let code = unsafe { function(object as usize, keyval, value as *mut c_void, extra_state) };
         if code == MPI_SUCCESS { Ok(()) } else { Err(code) }
     })
@@ -175,18 +171,18 @@ pub fn comm_set_attr(
     call: &Call,
     comm: KnownCommunicator,
     keyval: c_int,
-    value: *mut c_void,
+    value: usize,
 ) -> Outcome<()> {
     check_changeable(2, keyval)?;
     let found = find(call, AttributeKind::Communicator, keyval)?;
-    Ok(comm.attributes().set(comm.handle.0 as u64, &found, value as usize)?)
+    Ok(comm.attributes().set(comm.handle.0 as u64, &found, value)?)
 }
 
 pub fn comm_get_attr(
     call: &Call,
     comm: KnownCommunicator,
     keyval: c_int,
-    value: *mut c_void,
+    value: Out<usize>,
     flag: Out<c_int>,
 ) -> Outcome<()> {
     if STANDARD_KEYVALS.contains(&keyval) {
@@ -202,12 +198,7 @@ pub fn comm_delete_attr(call: &Call, comm: KnownCommunicator, keyval: c_int) -> 
     Ok(comm.attributes().delete(comm.handle.0 as u64, &found)?)
 }
 
-pub fn attr_put(
-    call: &Call,
-    comm: KnownCommunicator,
-    keyval: c_int,
-    value: *mut c_void,
-) -> Outcome<()> {
+pub fn attr_put(call: &Call, comm: KnownCommunicator, keyval: c_int, value: usize) -> Outcome<()> {
     comm_set_attr(call, comm, keyval, value)
 }
 
@@ -215,7 +206,7 @@ pub fn attr_get(
     call: &Call,
     comm: KnownCommunicator,
     keyval: c_int,
-    value: *mut c_void,
+    value: Out<usize>,
     flag: Out<c_int>,
 ) -> Outcome<()> {
     comm_get_attr(call, comm, keyval, value, flag)
@@ -229,18 +220,18 @@ pub fn type_set_attr(
     call: &Call,
     datatype: KnownDatatype,
     keyval: c_int,
-    value: *mut c_void,
+    value: usize,
 ) -> Outcome<()> {
     let found = find(call, AttributeKind::Datatype, keyval)?;
     let notes = notes(call.library, datatype.handle);
-    Ok(notes.attributes.set(datatype.handle.0 as u64, &found, value as usize)?)
+    Ok(notes.attributes.set(datatype.handle.0 as u64, &found, value)?)
 }
 
 pub fn type_get_attr(
     call: &Call,
     datatype: KnownDatatype,
     keyval: c_int,
-    value: *mut c_void,
+    value: Out<usize>,
     flag: Out<c_int>,
 ) -> Outcome<()> {
     let found = find(call, AttributeKind::Datatype, keyval)?;
@@ -254,22 +245,17 @@ pub fn type_delete_attr(call: &Call, datatype: KnownDatatype, keyval: c_int) -> 
     Ok(notes.attributes.delete(datatype.handle.0 as u64, &found)?)
 }
 
-pub fn win_set_attr(
-    call: &Call,
-    win: KnownWindow,
-    keyval: c_int,
-    value: *mut c_void,
-) -> Outcome<()> {
+pub fn win_set_attr(call: &Call, win: KnownWindow, keyval: c_int, value: usize) -> Outcome<()> {
     check_changeable(2, keyval)?;
     let found = find(call, AttributeKind::Window, keyval)?;
-    Ok(win.window.attributes().set(win.handle.0 as u64, &found, value as usize)?)
+    Ok(win.window.attributes().set(win.handle.0 as u64, &found, value)?)
 }
 
 pub fn win_get_attr(
     call: &Call,
     win: KnownWindow,
     keyval: c_int,
-    value: *mut c_void,
+    value: Out<usize>,
     flag: Out<c_int>,
 ) -> Outcome<()> {
     if let Some(found) = win.standard_value(keyval) {
@@ -306,14 +292,10 @@ fn check_changeable(position: usize, keyval: c_int) -> Outcome<()> {
 }
 
 /// Writes an attribute's value, if there is one, and whether there is.
-fn tell(place: *mut c_void, flag: Out<c_int>, value: Option<usize>) -> Outcome<()> {
-    if place.is_null() {
-        return Err(null(3));
-    }
+fn tell(place: Out<usize>, flag: Out<c_int>, value: Option<usize>) -> Outcome<()> {
     flag.set_flag(value.is_some());
     if let Some(value) = value {
-        // SAFETY: the program vouches for a place for a pointer.
-        unsafe { place.cast::<usize>().write(value) };
+        place.set(value);
     }
     Ok(())
 }

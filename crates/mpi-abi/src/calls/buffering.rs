@@ -1,28 +1,27 @@
 //! The buffers of buffered sends: of the process, of a communicator, of a session (section 3.6 of the
 //! standard).
 
-use std::ffi::c_void;
 use std::rc::Rc;
 
 use base::ErrorClass;
 use mpi::buffered::{BufferPlace, ProgramBuffer};
 
 use super::requests::{Pending, PendingRequest};
-use crate::arguments::{KnownCommunicator, KnownSession, Out, OutInteger, null};
+use crate::arguments::{KnownCommunicator, KnownSession, Out, OutInteger};
 use crate::c::Request;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_BUFFER_AUTOMATIC;
 use crate::report::Blamed;
 
-pub fn buffer_attach(call: &Call, buffer: *mut c_void, size: i64) -> Outcome<()> {
+pub fn buffer_attach(call: &Call, buffer: usize, size: i64) -> Outcome<()> {
     attach(call.library.process.buffer(), 1, buffer, size)
 }
 
 pub fn comm_attach_buffer(
     _call: &Call,
     comm: KnownCommunicator,
-    buffer: *mut c_void,
+    buffer: usize,
     size: i64,
 ) -> Outcome<()> {
     attach(comm.buffer(), 2, buffer, size)
@@ -31,63 +30,58 @@ pub fn comm_attach_buffer(
 pub fn session_attach_buffer(
     _call: &Call,
     session: KnownSession,
-    buffer: *mut c_void,
+    buffer: usize,
     size: i64,
 ) -> Outcome<()> {
     attach(session.buffer(), 2, buffer, size)
 }
 
 /// `position` is that of the address; the size follows it.
-fn attach(place: &BufferPlace, position: usize, buffer: *mut c_void, size: i64) -> Outcome<()> {
+fn attach(place: &BufferPlace, position: usize, buffer: usize, size: i64) -> Outcome<()> {
     let bytes = u64::try_from(size).map_err(|_| {
         let detail = format!("is {size}, but must not be negative");
         Failure::argument(position + 1, ErrorClass::Arg, detail)
     })?;
-    let automatic = buffer as usize == MPI_BUFFER_AUTOMATIC;
-    if buffer.is_null() && bytes > 0 {
+    let automatic = buffer == MPI_BUFFER_AUTOMATIC;
+    if buffer == 0 && bytes > 0 {
         return Err(Failure::argument(position, ErrorClass::Buffer, "is a null pointer"));
     }
     let bytes = (!automatic).then_some(bytes);
-    Ok(place.attach(ProgramBuffer { address: buffer as usize, bytes })?)
+    Ok(place.attach(ProgramBuffer { address: buffer, bytes })?)
 }
 
-pub fn buffer_detach(call: &Call, buffer_addr: *mut c_void, size: OutInteger) -> Outcome<()> {
-    detach(call, call.library.process.buffer(), 1, buffer_addr, size)
+pub fn buffer_detach(call: &Call, buffer_addr: Out<usize>, size: OutInteger) -> Outcome<()> {
+    detach(call, call.library.process.buffer(), buffer_addr, size)
 }
 
 pub fn comm_detach_buffer(
     call: &Call,
     comm: KnownCommunicator,
-    buffer_addr: *mut c_void,
+    buffer_addr: Out<usize>,
     size: OutInteger,
 ) -> Outcome<()> {
-    detach(call, comm.buffer(), 2, buffer_addr, size)
+    detach(call, comm.buffer(), buffer_addr, size)
 }
 
 pub fn session_detach_buffer(
     call: &Call,
     session: KnownSession,
-    buffer_addr: *mut c_void,
+    buffer_addr: Out<usize>,
     size: OutInteger,
 ) -> Outcome<()> {
-    detach(call, session.buffer(), 2, buffer_addr, size)
+    detach(call, session.buffer(), buffer_addr, size)
 }
 
 fn detach(
     call: &Call,
     place: &BufferPlace,
-    position: usize,
-    buffer_addr: *mut c_void,
+    buffer_addr: Out<usize>,
     size: OutInteger,
 ) -> Outcome<()> {
-    if buffer_addr.is_null() {
-        return Err(null(position));
-    }
     let Some(buffer) = call.library.process.detach_buffer(place) else {
         return Err(Failure::new(ErrorClass::Buffer, "no buffer is attached"));
     };
-    // SAFETY: the program vouches for a place for a pointer.
-    unsafe { buffer_addr.cast::<usize>().write(buffer.address) };
+    buffer_addr.set(buffer.address);
     // An automatic buffer has no size that detaching could tell (section 3.6.1).
     size.set(buffer.bytes.unwrap_or(0) as i64)
 }

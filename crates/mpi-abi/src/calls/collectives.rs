@@ -15,15 +15,16 @@ use mpi::collective::{self, Collective, Root};
 use mpi::info::Info;
 
 use super::requests::{Pending, PendingRequest};
-use crate::arguments::{
-    Elements, HandleList, Integers, KnownCommunicator, KnownOperation, Out, TypeArgument,
-    is_in_place,
-};
-use crate::c::{Datatype, Request};
+use crate::arguments::{Blocks, Elements, KnownCommunicator, KnownOperation, Out, is_in_place};
+use crate::c::Request;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::report::Blamed;
 
+use blocks::BlockList;
+use reductions::{CountedOperands, Operands, ReduceOperands};
+
+pub use neighborhoods::{incoming, outgoing};
 pub use reductions::reduce_local;
 
 /// For each operation its three functions. The arguments before the communicator are those of the
@@ -31,7 +32,6 @@ pub use reductions::reduce_local;
 macro_rules! forms {
     ($($prepare:path [$reduces:literal] => $blocking:ident, $nonblocking:ident, $persistent:ident
         ($($argument:ident: $type:ty),*);)*) => {$(
-        #[allow(clippy::too_many_arguments, reason = "the standard's argument lists")]
         #[allow(clippy::clone_on_copy, reason = "most arguments can be copied, but not all")]
         pub fn $blocking(
             call: &Call,
@@ -48,7 +48,6 @@ macro_rules! forms {
             Ok(process.complete(prepared)?)
         }
 
-        #[allow(clippy::too_many_arguments, reason = "the standard's argument lists")]
         pub fn $nonblocking(
             call: &Call,
             $($argument: $type,)*
@@ -61,7 +60,6 @@ macro_rules! forms {
             Ok(())
         }
 
-        #[allow(clippy::too_many_arguments, reason = "the standard's argument lists")]
         pub fn $persistent(
             call: &Call,
             $($argument: $type,)*
@@ -79,87 +77,67 @@ macro_rules! forms {
 
 forms! {
     movement::barrier [false] => barrier, ibarrier, barrier_init();
-    movement::bcast [false] => bcast, ibcast, bcast_init(buffer: Elements, root: Root);
+    movement::bcast [false] => bcast, ibcast, bcast_init(buffer: Option<Elements>, root: Root);
     movement::gather [false] => gather, igather, gather_init(
-        send: Elements, receive: Elements, root: Root
+        send: Option<Elements>, receive: Option<Blocks>, root: Root
     );
     movement::gatherv [false] => gatherv, igatherv, gatherv_init(
-        send: Elements, recvbuf: *mut c_void, recvcounts: Integers, displs: Integers,
-        recvtype: TypeArgument, root: Root
+        send: Option<Elements>, receive: Option<BlockList>, root: Root
     );
     movement::scatter [false] => scatter, iscatter, scatter_init(
-        send: Elements, receive: Elements, root: Root
+        send: Option<Blocks>, receive: Option<Elements>, root: Root
     );
     movement::scatterv [false] => scatterv, iscatterv, scatterv_init(
-        sendbuf: *const c_void, sendcounts: Integers, displs: Integers, sendtype: TypeArgument,
-        receive: Elements, root: Root
+        send: Option<BlockList>, receive: Option<Elements>, root: Root
     );
     movement::allgather [false] => allgather, iallgather, allgather_init(
-        send: Elements, receive: Elements
+        send: Elements, receive: Blocks
     );
     movement::allgatherv [false] => allgatherv, iallgatherv, allgatherv_init(
-        send: Elements, recvbuf: *mut c_void, recvcounts: Integers, displs: Integers,
-        recvtype: TypeArgument
+        send: Elements, receive: BlockList
     );
-    movement::alltoall [false] => alltoall, ialltoall, alltoall_init(send: Elements, receive: Elements);
+    movement::alltoall [false] => alltoall, ialltoall, alltoall_init(send: Blocks, receive: Blocks);
     movement::alltoallv [false] => alltoallv, ialltoallv, alltoallv_init(
-        sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers, sendtype: TypeArgument,
-        recvbuf: *mut c_void, recvcounts: Integers, rdispls: Integers, recvtype: TypeArgument
+        send: BlockList, receive: BlockList
     );
-    movement::alltoallw [false] => alltoallw, ialltoallw, alltoallw_init(
-        sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers,
-        sendtypes: HandleList<Datatype>, recvbuf: *mut c_void, recvcounts: Integers,
-        rdispls: Integers, recvtypes: HandleList<Datatype>
+    movement::alltoallv [false] => alltoallw, ialltoallw, alltoallw_init(
+        send: BlockList, receive: BlockList
     );
     neighborhoods::neighbor_allgather [false] =>
         neighbor_allgather, ineighbor_allgather, neighbor_allgather_init(
-        send: Elements, receive: Elements
+        send: Elements, receive: Blocks
     );
     neighborhoods::neighbor_allgatherv [false] =>
         neighbor_allgatherv, ineighbor_allgatherv, neighbor_allgatherv_init(
-        send: Elements, recvbuf: *mut c_void, recvcounts: Integers, displs: Integers,
-        recvtype: TypeArgument
+        send: Elements, receive: BlockList
     );
     neighborhoods::neighbor_alltoall [false] =>
         neighbor_alltoall, ineighbor_alltoall, neighbor_alltoall_init(
-        send: Elements, receive: Elements
+        send: Blocks, receive: Blocks
     );
     neighborhoods::neighbor_alltoallv [false] =>
         neighbor_alltoallv, ineighbor_alltoallv, neighbor_alltoallv_init(
-        sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers, sendtype: TypeArgument,
-        recvbuf: *mut c_void, recvcounts: Integers, rdispls: Integers, recvtype: TypeArgument
+        send: BlockList, receive: BlockList
     );
-    neighborhoods::neighbor_alltoallw [false] =>
+    neighborhoods::neighbor_alltoallv [false] =>
         neighbor_alltoallw, ineighbor_alltoallw, neighbor_alltoallw_init(
-        sendbuf: *const c_void, sendcounts: Integers, sdispls: Integers,
-        sendtypes: HandleList<Datatype>, recvbuf: *mut c_void, recvcounts: Integers,
-        rdispls: Integers, recvtypes: HandleList<Datatype>
+        send: BlockList, receive: BlockList
     );
     reductions::reduce [true] => reduce, ireduce, reduce_init(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
-        op: KnownOperation, root: Root
+        operands: ReduceOperands, op: KnownOperation, root: Root
     );
     reductions::allreduce [true] => allreduce, iallreduce, allreduce_init(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
-        op: KnownOperation
+        operands: Operands, op: KnownOperation
     );
     reductions::reduce_scatter_block [true] =>
         reduce_scatter_block, ireduce_scatter_block, reduce_scatter_block_init(
-        sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: i64, datatype: TypeArgument,
-        op: KnownOperation
+        operands: Operands, op: KnownOperation
     );
     reductions::reduce_scatter [true] => reduce_scatter, ireduce_scatter, reduce_scatter_init(
-        sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: Integers,
-        datatype: TypeArgument, op: KnownOperation
+        operands: CountedOperands, op: KnownOperation
     );
-    reductions::scan [true] => scan, iscan, scan_init(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
-        op: KnownOperation
-    );
-    reductions::exscan [true] => exscan, iexscan, exscan_init(
-        sendbuf: *const c_void, recvbuf: *mut c_void, count: usize, datatype: TypeArgument,
-        op: KnownOperation
-    );
+    reductions::scan [true] => scan, iscan, scan_init(operands: Operands, op: KnownOperation);
+    reductions::exscan [true] => exscan, iexscan, exscan_init(operands: Operands, op: KnownOperation);
 }
 
 /// Begins an operation, and makes a request of it.

@@ -326,9 +326,7 @@ pub fn comm_get_name(
         MPI_COMM_NULL => b"MPI_COMM_NULL".as_slice().into(),
         _ => call.communicator(1, comm)?.name(),
     };
-    // SAFETY: the standard asks for MPI_MAX_OBJECT_NAME bytes.
-    let length = unsafe { comm_name.write(&name, MPI_MAX_OBJECT_NAME) };
-    resultlen.set(length as c_int);
+    resultlen.set(comm_name.write(&name) as c_int);
     Ok(())
 }
 

@@ -6,18 +6,18 @@ use crate::c::{
     Comm, Datatype, Errhandler, File, Group, Handle, Info, Message, Op, Request, Session, Win,
 };
 use crate::handles::Table;
-use crate::library::library;
+use crate::library::Library;
 
 macro_rules! conversions {
     ($($to_int:ident, $from_int:ident: $handle:ident in $table:ident;)*) => {$(
         #[doc = concat!("The integer of an `MPI_", stringify!($handle), "`.")]
-        pub fn $to_int(handle: $handle) -> c_int {
-            library().$table.to_int(handle)
+        pub fn $to_int(library: &Library, handle: $handle) -> c_int {
+            library.$table.to_int(handle)
         }
 
         #[doc = concat!("The `MPI_", stringify!($handle), "` of an integer.")]
-        pub fn $from_int(integer: c_int) -> $handle {
-            library().$table.of_int(integer)
+        pub fn $from_int(library: &Library, integer: c_int) -> $handle {
+            library.$table.of_int(integer)
         }
     )*};
 }
@@ -35,13 +35,12 @@ conversions! {
 }
 
 /// The integer of an `MPI_Request`.
-pub fn request_toint(handle: Request) -> c_int {
-    library().requests.to_int(handle)
+pub fn request_toint(library: &Library, handle: Request) -> c_int {
+    library.requests.to_int(handle)
 }
 
 /// The `MPI_Request` of an integer.
-pub fn request_fromint(integer: c_int) -> Request {
-    let library = library();
+pub fn request_fromint(library: &Library, integer: c_int) -> Request {
     library.requests.of_int(&library.process, integer)
 }
 
@@ -49,12 +48,12 @@ pub fn request_fromint(integer: c_int) -> Request {
 macro_rules! predefined_only {
     ($($to_int:ident, $from_int:ident: $handle:ident;)*) => {$(
         #[doc = concat!("The integer of an `MPI_", stringify!($handle), "`.")]
-        pub fn $to_int(handle: $handle) -> c_int {
+        pub fn $to_int(_library: &Library, handle: $handle) -> c_int {
             none::<$handle>().to_int(handle)
         }
 
         #[doc = concat!("The `MPI_", stringify!($handle), "` of an integer.")]
-        pub fn $from_int(integer: c_int) -> $handle {
+        pub fn $from_int(_library: &Library, integer: c_int) -> $handle {
             none::<$handle>().of_int(integer)
         }
     )*};

@@ -10,7 +10,7 @@ use datatype::{
     Form, StructBlock, SubarrayDimension, TypeClass,
 };
 
-use crate::arguments::{HandleList, Integers, KnownDatatype, Out, OutInteger, OutText, invalid};
+use crate::arguments::{Integers, KnownDatatype, Out, OutInteger, OutText, invalid};
 use crate::c;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -95,85 +95,70 @@ pub fn type_create_hvector(
 
 pub fn type_indexed(
     call: &Call,
-    count: usize,
     lengths: Integers,
     displacements: Integers,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for lists of `count` integers.
-    let (block_lengths, displacements) =
-        unsafe { (lengths.read(count)?, displacements.read(count)?) };
+    let (block_lengths, displacements) = (lengths.read()?, displacements.read()?);
     let of = oldtype.object;
     create(call, Construction::Indexed { block_lengths, displacements, of }, newtype)
 }
 
 pub fn type_create_hindexed(
     call: &Call,
-    count: usize,
     lengths: Integers,
     displacements: Integers,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for lists of `count` integers.
-    let (block_lengths, displacements) =
-        unsafe { (lengths.read(count)?, displacements.read(count)?) };
+    let (block_lengths, displacements) = (lengths.read()?, displacements.read()?);
     let of = oldtype.object;
     create(call, Construction::Hindexed { block_lengths, displacements, of }, newtype)
 }
 
 pub fn type_create_indexed_block(
     call: &Call,
-    count: usize,
     block_length: i64,
     displacements: Integers,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for a list of `count` integers.
-    let displacements = unsafe { displacements.read(count) }?;
+    let displacements = displacements.read()?;
     let of = oldtype.object;
     create(call, Construction::IndexedBlock { block_length, displacements, of }, newtype)
 }
 
 pub fn type_create_hindexed_block(
     call: &Call,
-    count: usize,
     block_length: i64,
     displacements: Integers,
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for a list of `count` integers.
-    let displacements = unsafe { displacements.read(count) }?;
+    let displacements = displacements.read()?;
     let of = oldtype.object;
     create(call, Construction::HindexedBlock { block_length, displacements, of }, newtype)
 }
 
 pub fn type_create_struct(
     call: &Call,
-    count: usize,
     lengths: Integers,
     displacements: Integers,
-    types: HandleList<Handle>,
+    types: &[Handle],
     newtype: Out<Handle>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for lists of `count` elements.
-    let (lengths, displacements, handles) =
-        unsafe { (lengths.read(count)?, displacements.read(count)?, types.read(count)?) };
-    let mut blocks = Vec::with_capacity(count);
-    for ((length, displacement), handle) in lengths.into_iter().zip(displacements).zip(handles) {
-        let of = call.datatype(types.position, handle)?.object;
+    let (lengths, displacements) = (lengths.one_by_one()?, displacements.one_by_one()?);
+    let mut blocks = Vec::with_capacity(types.len());
+    for ((length, displacement), handle) in lengths.zip(displacements).zip(types) {
+        let of = call.datatype(4, *handle)?.object;
         blocks.push(StructBlock { length, displacement, of });
     }
     create(call, Construction::Struct(blocks), newtype)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn type_create_subarray(
     call: &Call,
-    ndims: usize,
     sizes: Integers,
     subsizes: Integers,
     starts: Integers,
@@ -181,10 +166,7 @@ pub fn type_create_subarray(
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for lists of `ndims` integers.
-    let (sizes, subsizes, starts) =
-        unsafe { (sizes.read(ndims)?, subsizes.read(ndims)?, starts.read(ndims)?) };
-    let dimensions = sizes.into_iter().zip(subsizes).zip(starts);
+    let dimensions = sizes.one_by_one()?.zip(subsizes.one_by_one()?).zip(starts.one_by_one()?);
     let dimensions =
         dimensions.map(|((size, subsize), start)| SubarrayDimension { size, subsize, start });
     let (dimensions, of) = (dimensions.collect(), oldtype.object);
@@ -206,15 +188,8 @@ pub fn type_create_darray(
     oldtype: KnownDatatype,
     newtype: Out<Handle>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for lists of `ndims` integers.
-    let (global, distributions, arguments, processes) = unsafe {
-        (
-            gsizes.read(ndims)?,
-            distribs.read_ints(ndims)?,
-            dargs.read_ints(ndims)?,
-            psizes.read(ndims)?,
-        )
-    };
+    let (global, distributions) = (gsizes.read()?, distribs.read_ints()?);
+    let (arguments, processes) = (dargs.read_ints()?, psizes.read()?);
     let mut dimensions = Vec::with_capacity(ndims);
     for index in 0..ndims {
         dimensions.push(DistributedDimension {
@@ -430,9 +405,7 @@ pub fn type_get_name(
             _ => Box::default(),
         },
     };
-    // SAFETY: the standard asks for MPI_MAX_OBJECT_NAME bytes.
-    let length = unsafe { type_name.write(&name, MPI_MAX_OBJECT_NAME) };
-    resultlen.set(length as c_int);
+    resultlen.set(type_name.write(&name) as c_int);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Start, end and surroundings of the process (chapters 9 and 11 of the standard).
 
-use std::ffi::{c_char, c_double, c_int, c_void};
+use std::ffi::{c_double, c_int};
 use std::fs;
 use std::thread;
 
@@ -41,17 +41,11 @@ pub fn level_named(name: &[u8]) -> Option<ThreadLevel> {
 const LIBRARY_VERSION: &str =
     concat!("Combray ", env!("CARGO_PKG_VERSION"), ", MPI 5.0 with its standard ABI");
 
-pub fn init(call: &Call, _argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Outcome<()> {
+pub fn init(call: &Call) -> Outcome<()> {
     initialize(call, ThreadLevel::Single)
 }
 
-pub fn init_thread(
-    call: &Call,
-    _argc: *mut c_int,
-    _argv: *mut *mut *mut c_char,
-    required: c_int,
-    provided: Out<c_int>,
-) -> Outcome<()> {
+pub fn init_thread(call: &Call, required: c_int, provided: Out<c_int>) -> Outcome<()> {
     let Some(&(number, level)) = LEVELS.iter().find(|(number, _)| *number >= required) else {
         let detail = format!("is {required}, which is no level of thread support");
         return Err(Failure::argument(3, ErrorClass::Arg, detail));
@@ -153,17 +147,12 @@ pub fn get_version(_call: &Call, version: Out<c_int>, subversion: Out<c_int>) ->
 }
 
 pub fn get_library_version(_call: &Call, version: OutText, resultlen: Out<c_int>) -> Outcome<()> {
-    // SAFETY: the standard asks for MPI_MAX_LIBRARY_VERSION_STRING bytes.
-    let length =
-        unsafe { version.write(LIBRARY_VERSION.as_bytes(), MPI_MAX_LIBRARY_VERSION_STRING) };
-    resultlen.set(length as c_int);
+    resultlen.set(version.write(LIBRARY_VERSION.as_bytes()) as c_int);
     Ok(())
 }
 
 pub fn get_processor_name(_call: &Call, name: OutText, resultlen: Out<c_int>) -> Outcome<()> {
-    // SAFETY: the standard asks for MPI_MAX_PROCESSOR_NAME bytes.
-    let length = unsafe { name.write(host_name().as_bytes(), MPI_MAX_PROCESSOR_NAME) };
-    resultlen.set(length as c_int);
+    resultlen.set(name.write(host_name().as_bytes()) as c_int);
     Ok(())
 }
 
@@ -178,7 +167,7 @@ pub fn pcontrol(_call: &Call, _level: c_int) -> Outcome<()> {
     Ok(())
 }
 
-pub fn get_address(_call: &Call, location: *const c_void, address: OutInteger) -> Outcome<()> {
+pub fn get_address(_call: &Call, location: usize, address: OutInteger) -> Outcome<()> {
     address.set(location as i64)
 }
 

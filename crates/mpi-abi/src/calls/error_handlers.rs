@@ -1,7 +1,6 @@
 //! Error handlers (section 9.3 of the standard).
 
-use std::ffi::{c_int, c_void};
-use std::mem::transmute;
+use std::ffi::c_int;
 use std::rc::Rc;
 
 use mpi::error_handler::{ErrorHandler, HandlerFunction, HandlerKind};
@@ -22,7 +21,7 @@ type HandlerInC = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
 
 pub fn comm_create_errhandler(
     call: &Call,
-    function: Callback,
+    function: Callback<HandlerInC>,
     errhandler: Out<Errhandler>,
 ) -> Outcome<()> {
     create(call, HandlerKind::Communicator, function, errhandler)
@@ -30,7 +29,7 @@ pub fn comm_create_errhandler(
 
 pub fn win_create_errhandler(
     call: &Call,
-    function: Callback,
+    function: Callback<HandlerInC>,
     errhandler: Out<Errhandler>,
 ) -> Outcome<()> {
     create(call, HandlerKind::Window, function, errhandler)
@@ -38,7 +37,7 @@ pub fn win_create_errhandler(
 
 pub fn file_create_errhandler(
     call: &Call,
-    function: Callback,
+    function: Callback<HandlerInC>,
     errhandler: Out<Errhandler>,
 ) -> Outcome<()> {
     create(call, HandlerKind::File, function, errhandler)
@@ -46,7 +45,7 @@ pub fn file_create_errhandler(
 
 pub fn session_create_errhandler(
     call: &Call,
-    function: Callback,
+    function: Callback<HandlerInC>,
     errhandler: Out<Errhandler>,
 ) -> Outcome<()> {
     create(call, HandlerKind::Session, function, errhandler)
@@ -55,17 +54,13 @@ pub fn session_create_errhandler(
 fn create(
     call: &Call,
     kind: HandlerKind,
-    function: Callback,
+    function: Callback<HandlerInC>,
     errhandler: Out<Errhandler>,
 ) -> Outcome<()> {
-    if function.0.is_null() {
-        return Err(null(1));
-    }
-    // SAFETY: the program passed a function of this type.
-    let function = unsafe { transmute::<*const c_void, HandlerInC>(function.0) };
+    let function = function.function().ok_or_else(|| null(1))?;
     let function: HandlerFunction = Rc::new(move |object, code| {
         let (mut handle, mut code) = (object as usize, code);
-        // SAFETY: the program vouches for its function; the places are ours.
+        // SAFETY: `Callback` holds the program's function of this type; the places are ours.
         unsafe { function(&raw mut handle, &raw mut code) }
     });
     let handler = Rc::new(ErrorHandler::User { kind, function });

@@ -9,7 +9,7 @@ use crate::codes::class_of;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::classes::text_of_class;
-use crate::generated::constants::{MPI_ERR_LASTCODE, MPI_MAX_ERROR_STRING};
+use crate::generated::constants::MPI_ERR_LASTCODE;
 use crate::report::text_of;
 
 pub fn error_class(call: &Call, errorcode: c_int, errorclass: Out<c_int>) -> Outcome<()> {
@@ -30,9 +30,7 @@ pub fn error_string(
     resultlen: Out<c_int>,
 ) -> Outcome<()> {
     let text = text_of(call.library, errorcode).ok_or_else(|| no_code(errorcode))?;
-    // SAFETY: the standard asks for MPI_MAX_ERROR_STRING bytes.
-    let length = unsafe { string.write(&text, MPI_MAX_ERROR_STRING) };
-    resultlen.set(length as c_int);
+    resultlen.set(string.write(&text) as c_int);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use base::GateId;
 use mpi::group::{Group, GroupComparison};
 
-use crate::arguments::{Integers, Out, OutIntegers, Triplets, invalid};
+use crate::arguments::{Integers, Out, OutIntegers, invalid};
 use crate::c;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -35,15 +35,12 @@ pub fn group_rank(call: &Call, group: Rc<Group>, rank: Out<c_int>) -> Outcome<()
 pub fn group_translate_ranks(
     _call: &Call,
     group1: Rc<Group>,
-    n: usize,
     ranks1: Integers,
     group2: Rc<Group>,
     ranks2: OutIntegers,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for `n` ranks.
-    let ranks = unsafe { ranks1.read_ints(n) }?;
-    let mut translated = Vec::with_capacity(n);
-    for rank in ranks {
+    let mut translated = Vec::with_capacity(ranks1.length());
+    for rank in ranks1.read_ints()? {
         translated.push(match rank {
             MPI_PROC_NULL => i64::from(MPI_PROC_NULL),
             _ => group1
@@ -52,8 +49,7 @@ pub fn group_translate_ranks(
                 .map_or(MPI_UNDEFINED.into(), i64::from),
         });
     }
-    // SAFETY: the program vouches for room for `n` ranks.
-    unsafe { ranks2.write(translated.into_iter()) }
+    ranks2.write(translated.into_iter())
 }
 
 pub fn group_compare(
@@ -103,12 +99,10 @@ pub fn group_difference(
 pub fn group_incl(
     call: &Call,
     group: Rc<Group>,
-    n: usize,
     ranks: Integers,
     newgroup: Out<c::Group>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for `n` ranks.
-    let ranks = unsafe { ranks.read_ints(n) }?;
+    let ranks = ranks.read_ints()?;
     hand_out(call, group.incl(&ranks).map_err(of_ranks)?, newgroup);
     Ok(())
 }
@@ -116,12 +110,10 @@ pub fn group_incl(
 pub fn group_excl(
     call: &Call,
     group: Rc<Group>,
-    n: usize,
     ranks: Integers,
     newgroup: Out<c::Group>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for `n` ranks.
-    let ranks = unsafe { ranks.read_ints(n) }?;
+    let ranks = ranks.read_ints()?;
     hand_out(call, group.excl(&ranks).map_err(of_ranks)?, newgroup);
     Ok(())
 }
@@ -129,26 +121,20 @@ pub fn group_excl(
 pub fn group_range_incl(
     call: &Call,
     group: Rc<Group>,
-    n: usize,
-    ranges: Triplets,
+    ranges: &[[c_int; 3]],
     newgroup: Out<c::Group>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for `n` triplets.
-    let ranges = unsafe { ranges.read(n) }?;
-    hand_out(call, group.range_incl(&ranges).map_err(of_ranks)?, newgroup);
+    hand_out(call, group.range_incl(ranges).map_err(of_ranks)?, newgroup);
     Ok(())
 }
 
 pub fn group_range_excl(
     call: &Call,
     group: Rc<Group>,
-    n: usize,
-    ranges: Triplets,
+    ranges: &[[c_int; 3]],
     newgroup: Out<c::Group>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for `n` triplets.
-    let ranges = unsafe { ranges.read(n) }?;
-    hand_out(call, group.range_excl(&ranges).map_err(of_ranks)?, newgroup);
+    hand_out(call, group.range_excl(ranges).map_err(of_ranks)?, newgroup);
     Ok(())
 }
 

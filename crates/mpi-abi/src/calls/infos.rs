@@ -1,14 +1,14 @@
 //! Info objects (chapter 10 of the standard).
 
 use std::env;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::c_int;
 use std::rc::Rc;
 
 use base::ErrorClass;
 
 use mpi::info::{Environment, Info, InfoLimits};
 
-use crate::arguments::{Out, OutText, invalid};
+use crate::arguments::{Out, OutSizedText, OutText, invalid};
 use crate::c;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -29,19 +29,8 @@ pub fn info_create(call: &Call, info: Out<c::Info>) -> Outcome<()> {
     hand_out(call, Info::new(), info)
 }
 
-pub fn info_create_env(
-    call: &Call,
-    argc: c_int,
-    argv: *mut *mut c_char,
-    info: Out<c::Info>,
-) -> Outcome<()> {
-    let count = if argv.is_null() { 0 } else { usize::try_from(argc).unwrap_or(0) };
-    let mut words = (0..count).map_while(|index| {
-        // SAFETY: the program vouches for `argc` strings, as it got them in main.
-        let word = unsafe { *argv.add(index) };
-        // SAFETY: as above.
-        (!word.is_null()).then(|| unsafe { CStr::from_ptr(word) }.to_string_lossy().into_owned())
-    });
+pub fn info_create_env(call: &Call, words: Vec<String>, info: Out<c::Info>) -> Outcome<()> {
+    let mut words = words.into_iter();
     let command = words.next();
     let arguments: Vec<String> = words.collect();
     hand_out(call, told_of(call, command, arguments), info)
@@ -101,14 +90,13 @@ pub fn info_get(
     flag: Out<c_int>,
 ) -> Outcome<()> {
     let found = info.value(key, LIMITS)?;
-    let room = usize::try_from(valuelen).map_err(|_| {
+    if valuelen < 0 {
         let detail = format!("is {valuelen}, but must not be negative");
-        Failure::argument(3, ErrorClass::InfoValue, detail)
-    })?;
+        return Err(Failure::argument(3, ErrorClass::InfoValue, detail));
+    }
     flag.set_flag(found.is_some());
     if let Some(found) = found {
-        // SAFETY: the program vouches for `valuelen` bytes and the zero byte.
-        unsafe { value.write(&found, room + 1) };
+        value.write(&found);
     }
     Ok(())
 }
@@ -117,23 +105,12 @@ pub fn info_get_string(
     _call: &Call,
     info: Rc<Info>,
     key: &[u8],
-    buflen: Out<c_int>,
-    value: *mut c_char,
+    value: OutSizedText,
     flag: Out<c_int>,
 ) -> Outcome<()> {
     let found = info.value(key, LIMITS)?;
     flag.set_flag(found.is_some());
-    let Some(found) = found else { return Ok(()) };
-    let room = usize::try_from(buflen.value()).unwrap_or(0);
-    if room > 0 {
-        if value.is_null() {
-            return Err(crate::arguments::null(4));
-        }
-        // SAFETY: the program vouches for `buflen` bytes.
-        unsafe { OutText::new(value).write(&found, room) };
-    }
-    buflen.set(found.len() as c_int + 1);
-    Ok(())
+    found.map_or(Ok(()), |found| value.write(&found))
 }
 
 pub fn info_get_valuelen(
@@ -160,7 +137,6 @@ pub fn info_get_nthkey(_call: &Call, info: Rc<Info>, n: c_int, key: OutText) -> 
     let found = info
         .key_at(n)
         .map_err(|error| Failure::argument(2, error.class, format!("is {n}: {}", error.detail)))?;
-    // SAFETY: the standard asks for MPI_MAX_INFO_KEY bytes.
-    unsafe { key.write(&found, MPI_MAX_INFO_KEY) };
+    key.write(&found);
     Ok(())
 }

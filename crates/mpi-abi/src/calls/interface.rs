@@ -4,8 +4,8 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
 use std::rc::Rc;
-use std::slice;
 
 use base::ErrorClass;
 use datatype::Predefined;
@@ -13,7 +13,7 @@ use memory::placing::{Placing, PlacingError};
 use mpi::communicator::Part;
 use mpi::info::Info;
 
-use crate::arguments::{Out, null};
+use crate::arguments::{Out, OutList};
 use crate::c;
 use crate::calls::infos;
 use crate::entry::Call;
@@ -143,23 +143,15 @@ pub fn abi_get_fortran_info(call: &Call, info: Out<c::Info>) -> Outcome<()> {
 pub fn abi_set_fortran_booleans(
     call: &Call,
     logical_size: c_int,
-    logical_true: *mut c_void,
-    logical_false: *mut c_void,
+    logical_true: &[u8],
+    logical_false: &[u8],
 ) -> Outcome<()> {
-    let size = logical_bytes(logical_size)?;
+    logical_bytes(logical_size)?;
     let mut known = call.library.fortran.booleans.borrow_mut();
     if known.is_some() {
         return Err(Failure::new(ErrorClass::Abi, "Fortran's truth values were set before"));
     }
-    let read = |position: usize, value: *mut c_void| {
-        if value.is_null() {
-            return Err(null(position));
-        }
-        // SAFETY: the program vouches for a value of the size that it tells.
-        Ok(unsafe { slice::from_raw_parts(value.cast::<u8>(), size) }.into())
-    };
-    let told =
-        Booleans { logical_true: read(2, logical_true)?, logical_false: read(3, logical_false)? };
+    let told = Booleans { logical_true: logical_true.into(), logical_false: logical_false.into() };
     // Reductions take any byte that is not zero for true, as all compilers' values allow.
     if told.logical_false.iter().any(|&byte| byte != 0)
         || told.logical_true.iter().all(|&byte| byte == 0)
@@ -175,8 +167,8 @@ pub fn abi_set_fortran_booleans(
 pub fn abi_get_fortran_booleans(
     call: &Call,
     logical_size: c_int,
-    logical_true: *mut c_void,
-    logical_false: *mut c_void,
+    logical_true: OutList<u8>,
+    logical_false: OutList<u8>,
     is_set: Out<c_int>,
 ) -> Outcome<()> {
     let size = logical_bytes(logical_size)?;
@@ -184,15 +176,8 @@ pub fn abi_get_fortran_booleans(
     let known = known.as_ref().filter(|known| known.logical_true.len() == size);
     is_set.set_flag(known.is_some());
     let Some(known) = known else { return Ok(()) };
-    let values = [(2, logical_true, &known.logical_true), (3, logical_false, &known.logical_false)];
-    for (position, place, value) in values {
-        if place.is_null() {
-            return Err(null(position));
-        }
-        // SAFETY: the program vouches for a place of the size that it tells.
-        unsafe { place.cast::<u8>().copy_from_nonoverlapping(value.as_ptr(), size) };
-    }
-    Ok(())
+    logical_true.write(known.logical_true.iter().copied())?;
+    logical_false.write(known.logical_false.iter().copied())
 }
 
 fn logical_bytes(size: c_int) -> Outcome<usize> {
@@ -231,11 +216,8 @@ pub fn alloc_mem(
     _call: &Call,
     size: i64,
     info: Option<Rc<Info>>,
-    baseptr: *mut c_void,
+    baseptr: Out<usize>,
 ) -> Outcome<()> {
-    if baseptr.is_null() {
-        return Err(null(3));
-    }
     let bytes = usize::try_from(size).map_err(|_| {
         let detail = format!("is {size}, but must not be negative");
         Failure::argument(1, ErrorClass::Arg, detail)
@@ -249,7 +231,7 @@ pub fn alloc_mem(
     let layout = layout_of(bytes, alignment).ok_or_else(no_memory)?;
     // SAFETY:
     // - The layout has at least the bytes before the memory, so it is not empty.
-    // - Size and alignment lie in these bytes; the program vouches for a place for a pointer.
+    // - Size and alignment lie in these bytes.
     let memory = unsafe {
         let block = alloc(layout);
         if block.is_null() {
@@ -257,9 +239,9 @@ pub fn alloc_mem(
         }
         let memory = block.add(alignment);
         memory.cast::<[usize; 2]>().sub(1).write([bytes, alignment]);
-        baseptr.cast::<*mut u8>().write(memory);
         memory as usize
     };
+    baseptr.set(memory);
     if let Some(placing) = placing {
         // It is a hint: where the system refuses, the memory lies where it is touched first.
         let _ = placing.apply(memory..memory + bytes);
@@ -267,21 +249,37 @@ pub fn alloc_mem(
     Ok(())
 }
 
-pub fn free_mem(_call: &Call, base: *mut c_void) -> Outcome<()> {
-    if base.is_null() {
-        return Err(Failure::argument(1, ErrorClass::Base, "is a null pointer"));
+/// Memory of the program that `MPI_Alloc_mem` made and nobody freed: whoever makes one vouches for that.
+pub struct Allocated(NonNull<u8>);
+
+impl Call {
+    /// Memory that `MPI_Alloc_mem` made.
+    ///
+    /// # Errors
+    /// `Base` for a null pointer.
+    ///
+    /// # Safety
+    /// Unless null, as [`Allocated`] says.
+    pub unsafe fn allocated(&self, position: usize, base: *mut c_void) -> Outcome<Allocated> {
+        let base = NonNull::new(base.cast());
+        let null = || Failure::argument(position, ErrorClass::Base, "is a null pointer");
+        base.map(Allocated).ok_or_else(null)
     }
-    // SAFETY: the program vouches that MPI_Alloc_mem made this memory, and nobody freed it.
+}
+
+pub fn free_mem(_call: &Call, Allocated(base): Allocated) -> Outcome<()> {
+    // SAFETY: `alloc_mem` wrote this before the memory, which is still there.
     let [bytes, alignment] = unsafe { base.cast::<[usize; 2]>().sub(1).read() };
     let damaged = || Failure::argument(1, ErrorClass::Base, "is not memory of MPI_Alloc_mem");
     let is_known = alignment == ALIGNMENT || alignment == PAGE_BYTES;
     let layout = layout_of(bytes, alignment).filter(|_| is_known).ok_or_else(damaged)?;
     if alignment == PAGE_BYTES {
         // Who gets these pages next knows nothing of their place.
-        let _ = Placing::FirstTouch.apply(base as usize..base as usize + bytes);
+        let start = base.as_ptr() as usize;
+        let _ = Placing::FirstTouch.apply(start..start + bytes);
     }
-    // SAFETY: as above; the layout is that of the allocation.
-    unsafe { dealloc(base.cast::<u8>().sub(alignment), layout) };
+    // SAFETY: the allocation begins so far before, and had this layout.
+    unsafe { dealloc(base.as_ptr().sub(alignment), layout) };
     Ok(())
 }
 

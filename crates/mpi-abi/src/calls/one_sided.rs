@@ -1,6 +1,5 @@
 //! One-sided operations (section 12.3 of the standard).
 
-use std::ffi::c_void;
 use std::rc::Rc;
 
 use base::ErrorClass;
@@ -10,9 +9,7 @@ use mpi::Destination;
 use mpi::operation::Operation as Reduction;
 use mpi::window::{Access, Action, Operation, Place};
 
-use crate::arguments::{
-    Elements, KnownOperation, KnownWindow, Out, TypeArgument, UsedDatatype, check_address,
-};
+use crate::arguments::{Elements, KnownOperation, KnownWindow, Out, TypeArgument, UsedDatatype};
 use crate::c::Request;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -73,8 +70,7 @@ fn begin_put(
     with_request: bool,
 ) -> Outcome<Begun> {
     let place = target.place(call, win)?;
-    // SAFETY: the program vouches for its memory until the operation is complete.
-    let origin = unsafe { origin.buffer(call) }?;
+    let origin = origin.buffer(call)?;
     let access = Access { action: Action::Put, origin, compare: none(), result: none(), place };
     begin(call, win, target.rank, &access, with_request)
 }
@@ -87,8 +83,7 @@ fn begin_get(
     with_request: bool,
 ) -> Outcome<Begun> {
     let place = target.place(call, win)?;
-    // SAFETY: the program vouches for its memory until the operation is complete.
-    let result = unsafe { origin.buffer(call) }?;
+    let result = origin.buffer(call)?;
     let access = Access { action: Action::Get, origin: none(), compare: none(), result, place };
     begin(call, win, target.rank, &access, with_request)
 }
@@ -118,12 +113,8 @@ fn begin_accumulate(
     let given = if leaves { None } else { Some(origin.checked_type(call)?) };
     let types = given.as_ref().map(|given| &****given);
     let action = Action::accumulate(operator, types, &place, result.is_some())?;
-    // SAFETY: the program vouches for its memory until the operation is complete.
-    let (origin, result) = unsafe {
-        let origin = if leaves { none() } else { origin.buffer(call)? };
-        let result = result.map_or(Ok(none()), |result| result.buffer(call))?;
-        (origin, result)
-    };
+    let origin = if leaves { none() } else { origin.buffer(call)? };
+    let result = result.map_or(Ok(none()), |result| result.buffer(call))?;
     let access = Access { action, origin, compare: none(), result, place };
     begin(call, win, target.rank, &access, with_request)
 }
@@ -246,20 +237,6 @@ pub fn rget_accumulate(
     hand_out(call, &win, begun, request)
 }
 
-/// The one element that an argument points to.
-///
-/// # Safety
-/// The program vouches for the element until the operation is complete.
-unsafe fn element_at(
-    position: usize,
-    address: *const c_void,
-    datatype: &UsedDatatype,
-) -> Outcome<Buffer> {
-    check_address(position, address, 0, 1, datatype)?;
-    // SAFETY: the caller vouches for the memory.
-    unsafe { crate::arguments::buffer_at(address.cast_mut(), 1, datatype) }
-}
-
 /// A predefined datatype.
 fn predefined_type(call: &Call, datatype: TypeArgument) -> Outcome<UsedDatatype> {
     let known = datatype.committed(call)?;
@@ -273,8 +250,8 @@ fn predefined_type(call: &Call, datatype: TypeArgument) -> Outcome<UsedDatatype>
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn fetch_and_op(
     call: &Call,
-    origin: *const c_void,
-    result: *mut c_void,
+    origin: Elements,
+    result: Elements,
     datatype: TypeArgument,
     rank: Destination,
     displacement: i64,
@@ -286,12 +263,9 @@ pub fn fetch_and_op(
     let datatype = predefined_type(call, datatype)?;
     let place = win.window.place(rank, displacement, &datatype, 1)?;
     let action = Action::accumulate(operator, Some(&datatype), &place, true)?;
-    // SAFETY: the program vouches for its memory until the operation is complete.
-    let (origin, result) = unsafe {
-        let leaves = operator == Operator::NoOperation;
-        let origin = if leaves { none() } else { element_at(1, origin, &datatype)? };
-        (origin, element_at(2, result, &datatype)?)
-    };
+    let leaves = operator == Operator::NoOperation;
+    let origin = if leaves { none() } else { origin.unshifted_buffer(call)? };
+    let result = result.unshifted_buffer(call)?;
     let access = Access { action, origin, compare: none(), result, place };
     begin(call, &win, rank, &access, false)?;
     Ok(())
@@ -300,9 +274,9 @@ pub fn fetch_and_op(
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn compare_and_swap(
     call: &Call,
-    origin: *const c_void,
-    compare: *const c_void,
-    result: *mut c_void,
+    origin: Elements,
+    compare: Elements,
+    result: Elements,
     datatype: TypeArgument,
     rank: Destination,
     displacement: i64,
@@ -314,11 +288,8 @@ pub fn compare_and_swap(
         Failure::argument(4, error.class, format!("is wrong: {}", error.detail))
     })?;
     let place = win.window.place(rank, displacement, &datatype, 1)?;
-    // SAFETY: the program vouches for its memory until the operation is complete.
-    let (new, expected, result) = unsafe {
-        let new = element_at(1, origin, &datatype)?;
-        (new, element_at(2, compare, &datatype)?, element_at(3, result, &datatype)?)
-    };
+    let new = origin.unshifted_buffer(call)?;
+    let (expected, result) = (compare.unshifted_buffer(call)?, result.unshifted_buffer(call)?);
     let access = Access { action, origin: new, compare: expected, result, place };
     begin(call, &win, rank, &access, false)?;
     Ok(())

@@ -1,7 +1,6 @@
 //! Reduction operations of the program (section 6.9.5 of the standard).
 
 use std::ffi::{c_int, c_void};
-use std::mem::transmute;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -80,8 +79,8 @@ impl FunctionOfProgram {
             FunctionOfProgram::Large(function) => {
                 let mut count = count as i64;
                 let (from, into) = (from as *mut c_void, into as *mut c_void);
-                // SAFETY: the program vouches for its function; the elements are those of the
-                // reduction.
+                // SAFETY: `Callback` holds the program's function of this type, which combines
+                // elements in buffers of the reduction.
                 unsafe { function(from, into, &raw mut count, &raw mut handle) }
             }
             FunctionOfProgram::Int(function) => {
@@ -92,7 +91,7 @@ impl FunctionOfProgram {
                     let from = from.wrapping_add_signed(offset) as *mut c_void;
                     let into = into.wrapping_add_signed(offset) as *mut c_void;
                     done += part as usize;
-                    // SAFETY: as above.
+                    // SAFETY: likewise.
                     unsafe { function(from, into, &raw mut part, &raw mut handle) }
                 }
             }
@@ -100,18 +99,31 @@ impl FunctionOfProgram {
     }
 }
 
-pub fn op_create(call: &Call, function: Callback, commute: c_int, op: Out<Op>) -> Outcome<()> {
-    if function.0.is_null() {
-        return Err(null(1));
-    }
-    // SAFETY: the program passed a function of the type that goes with the call.
-    let function = unsafe {
-        if call.entry.name.ends_with("_c") {
-            FunctionOfProgram::Large(transmute::<*const c_void, LargeFunctionInC>(function.0))
-        } else {
-            FunctionOfProgram::Int(transmute::<*const c_void, FunctionInC>(function.0))
-        }
-    };
+pub fn op_create(
+    call: &Call,
+    function: Callback<FunctionInC>,
+    commute: c_int,
+    op: Out<Op>,
+) -> Outcome<()> {
+    create(call, function.function().map(FunctionOfProgram::Int), commute, op)
+}
+
+pub fn op_create_c(
+    call: &Call,
+    function: Callback<LargeFunctionInC>,
+    commute: c_int,
+    op: Out<Op>,
+) -> Outcome<()> {
+    create(call, function.function().map(FunctionOfProgram::Large), commute, op)
+}
+
+fn create(
+    call: &Call,
+    function: Option<FunctionOfProgram>,
+    commute: c_int,
+    op: Out<Op>,
+) -> Outcome<()> {
+    let function = function.ok_or_else(|| null(1))?;
     let operation = UserOperation { function, commutative: commute != 0 };
     op.set(call.library.operations.insert(operation));
     Ok(())

@@ -8,54 +8,43 @@ use mpi::collective::EqualBlocks;
 use mpi::info::Info;
 use mpi::{Destination, Partitioned, Partitions};
 
-use crate::arguments::{
-    Integers, KnownCommunicator, Out, TypeArgument, buffer_at, check_address, invalid,
-};
-use crate::c::Request;
+use crate::arguments::{Blocks, Elements, Integer, Integers, KnownCommunicator, Out, invalid};
+use crate::c::{self, Request};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_REQUEST_NULL;
 
-use super::point_to_point::hand_out;
-use super::requests::{Pending, is_transfer};
+use super::requests::{Pending, hand_out, is_transfer};
 
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn psend_init(
     call: &Call,
-    buf: *const c_void,
-    partitions: c_int,
-    count: usize,
-    datatype: TypeArgument,
+    blocks: Blocks,
     dest: Destination,
     tag: i32,
     comm: KnownCommunicator,
     _info: Option<Rc<Info>>,
     request: Out<Request>,
 ) -> Outcome<()> {
-    let partitions = divided(call, buf.cast_mut(), partitions, count, datatype)?;
+    let partitions = divided(call, blocks)?;
     let process = &call.library.process;
     let made = process.partitioned_send_init(&comm, rank_of(dest), tag, partitions)?;
-    hand_out(call, &comm, made, request);
+    hand_out(call, comm.handle, made, request);
     Ok(())
 }
 
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn precv_init(
     call: &Call,
-    buf: *mut c_void,
-    partitions: c_int,
-    count: usize,
-    datatype: TypeArgument,
+    blocks: Blocks,
     dest: Destination,
     tag: i32,
     comm: KnownCommunicator,
     _info: Option<Rc<Info>>,
     request: Out<Request>,
 ) -> Outcome<()> {
-    let partitions = divided(call, buf, partitions, count, datatype)?;
+    let partitions = divided(call, blocks)?;
     let process = &call.library.process;
     let made = process.partitioned_receive_init(&comm, rank_of(dest), tag, partitions)?;
-    hand_out(call, &comm, made, request);
+    hand_out(call, comm.handle, made, request);
     Ok(())
 }
 
@@ -66,27 +55,36 @@ fn rank_of(peer: Destination) -> Option<u32> {
     }
 }
 
-/// The buffer at the first four arguments.
-fn divided(
-    call: &Call,
-    buf: *mut c_void,
-    partitions: c_int,
-    count: usize,
-    datatype: TypeArgument,
-) -> Outcome<Partitions> {
-    let parts = u32::try_from(partitions).map_err(|_| {
-        let detail = format!("is {partitions}, but must not be negative");
-        Failure::argument(2, ErrorClass::Arg, detail)
-    })?;
-    let datatype = datatype.committed(call)?.object;
-    let total = count.checked_mul(parts as usize).ok_or_else(|| {
-        let detail = format!("is {count}, which in {parts} partitions exceeds the memory");
-        Failure::argument(3, ErrorClass::Count, detail)
-    })?;
-    check_address(1, buf, 0, total, &datatype)?;
-    // SAFETY: the program vouches for its memory as long as the request exists.
-    let buffer = unsafe { buffer_at(buf, total, &datatype) }?;
-    Ok(Partitions { blocks: EqualBlocks { buffer, datatype, count }, count: parts })
+fn divided(call: &Call, blocks: Blocks) -> Outcome<Partitions> {
+    let (buffer, datatype, count) = blocks.buffer(call)?;
+    let datatype = datatype.object;
+    Ok(Partitions { blocks: EqualBlocks { buffer, datatype, count }, count: blocks.number() })
+}
+
+impl Call {
+    /// A buffer in partitions: address, number of partitions, and count and datatype of each.
+    ///
+    /// # Errors
+    /// `Arg` for a negative number.
+    ///
+    /// # Safety
+    /// As [`Blocks`] says.
+    pub unsafe fn partitions(
+        &self,
+        position: usize,
+        address: *const c_void,
+        partitions: c_int,
+        count: impl Integer,
+        datatype: c::Datatype,
+    ) -> Outcome<Blocks<'_>> {
+        let number = u32::try_from(partitions).map_err(|_| {
+            let detail = format!("is {partitions}, but must not be negative");
+            Failure::argument(position + 1, ErrorClass::Arg, detail)
+        })?;
+        let datatype = self.used_type(position + 3, datatype)?;
+        // SAFETY: passed on.
+        Ok(unsafe { Blocks::new(Elements::new(position, address, count, datatype), number) })
+    }
 }
 
 pub fn pready(call: &Call, partition: c_int, request: Request) -> Outcome<()> {
@@ -113,17 +111,12 @@ pub fn pready_range(
         .try_for_each(|partition| mark(call, &operation, 3, 1, partition))
 }
 
-pub fn pready_list(
-    call: &Call,
-    length: c_int,
-    array_of_partitions: Integers,
-    request: Request,
-) -> Outcome<()> {
+pub fn pready_list(call: &Call, partitions: Integers, request: Request) -> Outcome<()> {
     let operation = operation(call, 3, request)?;
-    let length = call.count(1, length.into())?;
-    // SAFETY: the program vouches for as many partitions as it told.
-    let partitions = unsafe { array_of_partitions.read_ints(length) }?;
-    partitions.into_iter().try_for_each(|partition| mark(call, &operation, 3, 2, partition))
+    partitions
+        .read_ints()?
+        .into_iter()
+        .try_for_each(|partition| mark(call, &operation, 3, 2, partition))
 }
 
 pub fn parrived(call: &Call, request: Request, partition: c_int, flag: Out<c_int>) -> Outcome<()> {

@@ -14,7 +14,7 @@ use crate::generated::constants::{MPI_MESSAGE_NO_PROC, MPI_MESSAGE_NULL};
 use crate::library::Library;
 use crate::report::Blamed;
 
-use super::requests::{Pending, PendingRequest};
+use super::requests::{Pending, PendingRequest, hand_out};
 use super::statuses::{report_status, to_c};
 
 macro_rules! sends {
@@ -40,7 +40,7 @@ macro_rules! sends {
         ) -> Outcome<()> {
             let process = &call.library.process;
             let begun = process.isend(&comm, SendMode::$mode, dest, tag, buf)?;
-            hand_out(call, &comm, begun, request);
+            hand_out(call, comm.handle, begun, request);
             Ok(())
         }
 
@@ -57,7 +57,7 @@ macro_rules! sends {
         ) -> Outcome<()> {
             let process = &call.library.process;
             let prepared = process.send_init(&comm, SendMode::$mode, dest, tag, buf)?;
-            hand_out(call, &comm, prepared, request);
+            hand_out(call, comm.handle, prepared, request);
             Ok(())
         }
     };
@@ -78,8 +78,7 @@ macro_rules! frequent {
     ($($name:ident, $apart:ident, $with:ident($($argument:ident: $type:ty),*);)*) => {$(
         #[inline(always)]
         pub fn $name(call: &Call, elements: Elements, $($argument: $type),*) -> Outcome<()> {
-            // SAFETY: the program vouches for its memory until the operation is complete.
-            match unsafe { elements.plain_buffer(call) } {
+            match elements.plain_buffer(call) {
                 Some(buffer) => $with(call, buffer, $($argument),*),
                 None => $apart(call, elements, $($argument),*),
             }
@@ -88,8 +87,7 @@ macro_rules! frequent {
         #[cold]
         #[inline(never)]
         fn $apart(call: &Call, elements: Elements, $($argument: $type),*) -> Outcome<()> {
-            // SAFETY: as above.
-            let buffer = unsafe { elements.buffer(call) }?;
+            let buffer = elements.buffer(call)?;
             $with(call, buffer, $($argument),*)
         }
     )*};
@@ -129,7 +127,7 @@ fn isend_buffer(
     request: Out<Request>,
 ) -> Outcome<()> {
     let begun = call.library.process.isend(&comm, SendMode::Standard, dest, tag, buffer)?;
-    hand_out(call, &comm, begun, request);
+    hand_out(call, comm.handle, begun, request);
     Ok(())
 }
 
@@ -155,7 +153,7 @@ fn irecv_buffer(
     request: Out<Request>,
 ) -> Outcome<()> {
     let begun = call.library.process.ireceive(&comm, source, tag, buffer)?;
-    hand_out(call, &comm, begun, request);
+    hand_out(call, comm.handle, begun, request);
     Ok(())
 }
 
@@ -168,7 +166,7 @@ pub fn recv_init(
     request: Out<Request>,
 ) -> Outcome<()> {
     let prepared = call.library.process.receive_init(&comm, source, tag, buf)?;
-    hand_out(call, &comm, prepared, request);
+    hand_out(call, comm.handle, prepared, request);
     Ok(())
 }
 
@@ -185,14 +183,12 @@ pub fn sendrecv(
     comm: KnownCommunicator,
     status: OutStatus,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for its memory until the operation is complete.
-    let (sent, received) = unsafe { (sendbuf.plain_buffer(call), recvbuf.plain_buffer(call)) };
+    let (sent, received) = (sendbuf.plain_buffer(call), recvbuf.plain_buffer(call));
     if let (Some(sent), Some(received)) = (sent, received) {
         let (send, receive) = ((dest, sendtag, sent), (source, recvtag, received));
         return report_status(call.library.process.send_receive(&comm, send, receive)?, status);
     }
-    // SAFETY: as above.
-    let (sent, received) = unsafe { (sendbuf.buffer(call)?, recvbuf.buffer(call)?) };
+    let (sent, received) = (sendbuf.buffer(call)?, recvbuf.buffer(call)?);
     sendrecv_buffers(call, (dest, sendtag, sent), (source, recvtag, received), &comm, status)
 }
 
@@ -384,15 +380,9 @@ fn take_message(call: &Call, handle: Out<Message>) -> Outcome<Option<KeptMessage
     Ok(kept)
 }
 
-#[inline(always)]
-pub fn hand_out(call: &Call, comm: &KnownCommunicator, work: mpi::Request, request: Out<Request>) {
-    request.set(call.library.requests.hand_out(comm.handle, work));
-}
-
 /// The buffer of a call that sends from where it receives into, preceded by a copy of its data.
 fn copy_and_original(call: &Call, elements: Elements) -> Outcome<(Buffer, Buffer)> {
-    // SAFETY: the program vouches for its memory until the operation is complete.
-    let original = unsafe { elements.buffer(call) }?;
+    let original = elements.buffer(call)?;
     let length = original.len();
     if length > isize::MAX as usize {
         return Err(Failure::new(ErrorClass::NoMem, "there is no memory for a copy of the data"));

@@ -10,8 +10,8 @@ use base::ErrorClass;
 use mpi::buffered::BufferPlace;
 use mpi::{Process, Settled, Status};
 
-use crate::arguments::{Out, OutHandles, OutStatus, invalid};
-use crate::c::Request;
+use crate::arguments::{Out, OutStatus, invalid};
+use crate::c::{Comm, Request};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_REQUEST_NULL;
@@ -118,6 +118,12 @@ impl Pending {
     pub fn is_inactive(&self) -> bool {
         matches!(self, Pending::One(request) if request.is_inactive())
     }
+}
+
+/// Gives the program the request of an operation of a communicator, which may be underway.
+#[inline(always)]
+pub fn hand_out(call: &Call, communicator: Comm, work: mpi::Request, request: Out<Request>) {
+    request.set(call.library.requests.hand_out(communicator, work));
 }
 
 #[inline]
@@ -240,10 +246,8 @@ pub fn start(call: &Call, request: Out<Request>) -> Outcome<()> {
     start_one(call, 1, request.value())
 }
 
-pub fn startall(call: &Call, count: usize, requests: OutHandles<Request>) -> Outcome<()> {
-    // SAFETY: the program vouches for so many requests.
-    let handles = unsafe { requests.slice(count) }?;
-    handles.iter().try_for_each(|handle| start_one(call, requests.position, *handle))
+pub fn startall(call: &Call, handles: &mut [Request]) -> Outcome<()> {
+    handles.iter().try_for_each(|handle| start_one(call, 2, *handle))
 }
 
 fn start_one(call: &Call, position: usize, handle: Request) -> Outcome<()> {

@@ -1,6 +1,6 @@
 //! Sessions, and what is made of groups alone (sections 11.3, 7.3.2, 7.4.2 and 7.6.2 of the standard).
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::rc::Rc;
 use std::thread;
 
@@ -12,7 +12,7 @@ use mpi::group::Group;
 use mpi::info::Info;
 use mpi::session::ProcessSet;
 
-use crate::arguments::{KnownSession, Out};
+use crate::arguments::{KnownSession, Out, OutSizedText};
 use crate::c::{self, Comm, Kind, Session};
 use crate::entry::{self, Call};
 use crate::failure::{Failure, Outcome};
@@ -59,11 +59,11 @@ fn unknown_level(name: &[u8]) -> Failure {
 
 impl Call {
     /// The error handler for an object that the call makes; errors of the call go to it.
-    pub fn handler_of_new(
+    pub fn new_handler(
         &self,
-        kind: Kind,
         position: usize,
         handle: c::Errhandler,
+        kind: Kind,
     ) -> Outcome<Rc<ErrorHandler>> {
         let handler = self.error_handler(position, handle)?;
         let wanted = match kind {
@@ -110,29 +110,23 @@ pub fn session_get_num_psets(
 }
 
 pub fn session_get_nth_pset(
-    call: &Call,
+    _call: &Call,
     _session: KnownSession,
     _info: Option<Rc<Info>>,
     n: usize,
-    pset_len: Out<c_int>,
-    pset_name: *mut c_char,
+    pset_name: OutSizedText,
 ) -> Outcome<()> {
     let Some(set) = ProcessSet::ALL.get(n) else {
         let detail = format!("is {n}, but there are {} process sets", ProcessSet::ALL.len());
         return Err(Failure::argument(3, ErrorClass::Arg, detail));
     };
     let name = set.name().as_bytes();
-    let room = usize::try_from(pset_len.value()).map_err(|_| {
-        let detail = format!("is {}, but must not be negative", pset_len.value());
-        Failure::argument(4, ErrorClass::Arg, detail)
-    })?;
-    // With no room only the length is told, with its zero byte.
-    if room > 0 {
-        // SAFETY: the program vouches for `pset_len` bytes.
-        unsafe { call.out_text(5, pset_name)?.write(name, room) };
+    if pset_name.room() < 0 {
+        let detail = format!("is {}, but must not be negative", pset_name.room());
+        return Err(Failure::argument(4, ErrorClass::Arg, detail));
     }
-    pset_len.set(name.len() as c_int + 1);
-    Ok(())
+    // With no room only the length is told, with its zero byte.
+    pset_name.write(name)
 }
 
 pub fn session_get_pset_info(

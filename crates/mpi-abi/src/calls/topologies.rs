@@ -11,7 +11,7 @@ use mpi::topology::{
 };
 
 use super::communicators::hand_out;
-use crate::arguments::{Integers, KnownCommunicator, Out, OutIntegers};
+use crate::arguments::{Integers, KnownCommunicator, OpenIntegers, Out, OutIntegers};
 use crate::c::Comm;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -27,27 +27,24 @@ pub fn topo_test(_call: &Call, comm: KnownCommunicator, status: Out<c_int>) -> O
     Ok(())
 }
 
-pub fn dims_create(_call: &Call, nnodes: c_int, ndims: usize, dims: OutIntegers) -> Outcome<()> {
-    // SAFETY: the program vouches for `ndims` integers.
-    let mut sizes = unsafe { dims.read_ints(ndims) }?;
+pub fn dims_create(_call: &Call, nnodes: c_int, dims: OutIntegers) -> Outcome<()> {
+    let mut sizes = dims.read_ints()?;
     dimensions::balance(nnodes, &mut sizes).map_err(|error| match error.class {
         ErrorClass::Dims => Failure::of_argument(3, error),
         _ => Failure::of_argument(1, error),
     })?;
-    // SAFETY: as above.
-    unsafe { dims.write(sizes.into_iter().map(i64::from)) }
+    dims.write(sizes.into_iter().map(i64::from))
 }
 
 pub fn cart_create(
     call: &Call,
     comm_old: KnownCommunicator,
-    ndims: usize,
     dims: Integers,
     periods: Integers,
     reorder: c_int,
     comm_cart: Out<Comm>,
 ) -> Outcome<()> {
-    let grid = grid(&comm_old, ndims, dims, periods)?;
+    let grid = grid(&comm_old, dims, periods)?;
     let made = call.library.process.create_cartesian(&comm_old, grid, reorder != 0)?;
     hand_out(call, made, comm_cart)
 }
@@ -56,26 +53,19 @@ pub fn cart_create(
 pub fn cart_map(
     call: &Call,
     comm: KnownCommunicator,
-    ndims: usize,
     dims: Integers,
     periods: Integers,
     newrank: Out<c_int>,
 ) -> Outcome<()> {
-    let grid = Topology::Cartesian(grid(&comm, ndims, dims, periods)?);
+    let grid = Topology::Cartesian(grid(&comm, dims, periods)?);
     let mapped = call.library.process.mapped_rank(&comm, &grid);
     newrank.set(mapped.map_or(MPI_UNDEFINED, |rank| rank as c_int));
     Ok(())
 }
 
-fn grid(
-    comm: &KnownCommunicator,
-    ndims: usize,
-    dims: Integers,
-    periods: Integers,
-) -> Outcome<Cartesian> {
+fn grid(comm: &KnownCommunicator, dims: Integers, periods: Integers) -> Outcome<Cartesian> {
     refuse_intercommunicator(comm).map_err(of_first)?;
-    // SAFETY: the program vouches for lists of `ndims` integers.
-    let (sizes, periodic) = unsafe { (dims.read_ints(ndims)?, periods.read_ints(ndims)?) };
+    let (sizes, periodic) = (dims.read_ints()?, periods.read_ints()?);
     let dimensions = sizes.into_iter().zip(periodic.into_iter().map(|flag| flag != 0));
     let of_sizes = |error| Failure::of_argument(dims.position(), error);
     Cartesian::new(dimensions, comm.size()).map_err(of_sizes)
@@ -98,12 +88,9 @@ pub fn cart_get(
     let dimensions = grid.dimensions();
     check_room(2, maxdims, dimensions.len(), "dimensions")?;
     let position = grid.coordinates(comm.rank() as c_int)?;
-    // SAFETY: the program vouches for as much room as it told, and that is enough.
-    unsafe {
-        dims.write(dimensions.iter().map(|dimension| dimension.size.into()))?;
-        periods.write(dimensions.iter().map(|dimension| dimension.periodic.into()))?;
-        coords.write(position.into_iter().map(i64::from))
-    }
+    dims.write(dimensions.iter().map(|dimension| dimension.size.into()))?;
+    periods.write(dimensions.iter().map(|dimension| dimension.periodic.into()))?;
+    coords.write(position.into_iter().map(i64::from))
 }
 
 pub fn cart_rank(
@@ -113,8 +100,7 @@ pub fn cart_rank(
     rank: Out<c_int>,
 ) -> Outcome<()> {
     let grid = comm.cartesian().map_err(of_first)?;
-    // SAFETY: the program vouches for a coordinate for each dimension.
-    let coordinates = unsafe { coords.read_ints(grid.dimensions().len()) }?;
+    let coordinates = coords.read_ints()?;
     let found = grid.rank(&coordinates).map_err(|error| Failure::of_argument(2, error))?;
     rank.set(found as c_int);
     Ok(())
@@ -130,8 +116,7 @@ pub fn cart_coords(
     let grid = comm.cartesian().map_err(of_first)?;
     let position = grid.coordinates(rank).map_err(|error| Failure::of_argument(2, error))?;
     check_room(3, maxdims, position.len(), "dimensions")?;
-    // SAFETY: the program vouches for as much room as it told, and that is enough.
-    unsafe { coords.write(position.into_iter().map(i64::from)) }
+    coords.write(position.into_iter().map(i64::from))
 }
 
 pub fn cart_shift(
@@ -156,9 +141,8 @@ pub fn cart_sub(
     remain_dims: Integers,
     newcomm: Out<Comm>,
 ) -> Outcome<()> {
-    let count = comm.cartesian().map_err(of_first)?.dimensions().len();
-    // SAFETY: the program vouches for a flag for each dimension.
-    let flags = unsafe { remain_dims.read_ints(count) }?;
+    comm.cartesian().map_err(of_first)?;
+    let flags = remain_dims.read_ints()?;
     let remain: Vec<bool> = flags.into_iter().map(|flag| flag != 0).collect();
     let made = call.library.process.create_part_of_cartesian(&comm, &remain)?;
     hand_out(call, made, newcomm)
@@ -169,7 +153,7 @@ pub fn graph_create(
     comm_old: KnownCommunicator,
     nnodes: c_int,
     indx: Integers,
-    edges: Integers,
+    edges: OpenIntegers,
     reorder: c_int,
     comm_graph: Out<Comm>,
 ) -> Outcome<()> {
@@ -184,7 +168,7 @@ pub fn graph_map(
     comm: KnownCommunicator,
     nnodes: c_int,
     indx: Integers,
-    edges: Integers,
+    edges: OpenIntegers,
     newrank: Out<c_int>,
 ) -> Outcome<()> {
     let graph = Topology::Graph(graph(&comm, nnodes, indx, edges)?);
@@ -197,7 +181,7 @@ fn graph(
     comm: &KnownCommunicator,
     nnodes: c_int,
     indx: Integers,
-    edges: Integers,
+    edges: OpenIntegers,
 ) -> Outcome<Graph> {
     refuse_intercommunicator(comm).map_err(of_first)?;
     let Ok(nodes) = usize::try_from(nnodes) else {
@@ -208,11 +192,10 @@ fn graph(
         let detail = format!("is {nodes}, but the communicator has {} processes", comm.size());
         return Err(Failure::argument(2, ErrorClass::Topology, detail));
     }
-    // SAFETY: the program vouches for `nnodes` integers.
-    let index = unsafe { indx.read_ints(nodes) }?;
+    let index = indx.read_ints()?;
     let count = Graph::edge_count(&index).map_err(|error| Failure::of_argument(3, error))?;
-    // SAFETY: the program vouches for as many edges as the index says.
-    let edges = unsafe { edges.read_ints(count) }?;
+    // SAFETY: there are as many edges as the index says (section 8.5.3).
+    let edges = unsafe { edges.first(count) }.read_ints()?;
     Graph::new(index, edges, comm.size()).map_err(|error| Failure::of_argument(4, error))
 }
 
@@ -239,11 +222,8 @@ pub fn graph_get(
     let graph = comm.graph().map_err(of_first)?;
     check_room(2, maxindex, graph.index().len(), "nodes")?;
     check_room(3, maxedges, graph.edges().len(), "edges")?;
-    // SAFETY: the program vouches for as much room as it told, and that is enough.
-    unsafe {
-        indx.write(graph.index().iter().map(|end| i64::from(*end)))?;
-        edges.write(graph.edges().iter().map(|node| i64::from(*node)))
-    }
+    indx.write(graph.index().iter().map(|end| i64::from(*end)))?;
+    edges.write(graph.edges().iter().map(|node| i64::from(*node)))
 }
 
 pub fn graph_neighbors_count(
@@ -265,8 +245,7 @@ pub fn graph_neighbors(
 ) -> Outcome<()> {
     let found = neighbors_of(&comm, rank)?;
     check_room(3, maxneighbors, found.len(), "neighbours")?;
-    // SAFETY: the program vouches for as much room as it told, and that is enough.
-    unsafe { neighbors.write(found.iter().map(|node| i64::from(*node))) }
+    neighbors.write(found.iter().map(|node| i64::from(*node)))
 }
 
 fn neighbors_of(comm: &KnownCommunicator, rank: c_int) -> Outcome<&[u32]> {
@@ -289,17 +268,14 @@ pub fn dist_graph_create_adjacent(
     comm_dist_graph: Out<Comm>,
 ) -> Outcome<()> {
     let (incoming, outgoing) = (degree(2, indegree)?, degree(5, outdegree)?);
-    let (in_weights, out_weights) =
-        (read_weights(sourceweights, incoming)?, read_weights(destweights, outgoing)?);
+    let (in_weights, out_weights) = (read_weights(sourceweights)?, read_weights(destweights)?);
     if incoming > 0 && outgoing > 0 && in_weights.is_some() != out_weights.is_some() {
         let detail = "is MPI_UNWEIGHTED or not, unlike the other list of weights: it is for both \
                       or none";
         return Err(Failure::argument(4, ErrorClass::Arg, detail));
     }
     let processes = comm_old.size();
-    // SAFETY: the program vouches for lists of as many ranks as it told.
-    let (in_ranks, out_ranks) =
-        unsafe { (sources.read_ints(incoming)?, destinations.read_ints(outgoing)?) };
+    let (in_ranks, out_ranks) = (sources.read_ints()?, destinations.read_ints()?);
     let weighted = in_weights.is_some() || out_weights.is_some();
     let graph = DistributedGraph {
         sources: Neighbors::new(&in_ranks, in_weights.as_deref(), processes)
@@ -321,15 +297,15 @@ pub fn dist_graph_create(
     n: c_int,
     sources: Integers,
     degrees: Integers,
-    destinations: Integers,
-    weights: Integers,
+    destinations: OpenIntegers,
+    weights: OpenIntegers,
     _info: Option<Rc<Info>>,
     reorder: c_int,
     comm_dist_graph: Out<Comm>,
 ) -> Outcome<()> {
     let process = &call.library.process;
     let weighted = weights.address() != MPI_UNWEIGHTED;
-    match given_edges(&comm_old, n, [sources, degrees, destinations], weights) {
+    match given_edges(&comm_old, n, [sources, degrees], destinations, weights) {
         Ok(edges) => {
             let reorder = reorder != 0;
             let made =
@@ -346,29 +322,29 @@ pub fn dist_graph_create(
 fn given_edges(
     comm: &KnownCommunicator,
     n: c_int,
-    [sources, degrees, destinations]: [Integers; 3],
-    weights: Integers,
+    [sources, degrees]: [Integers; 2],
+    destinations: OpenIntegers,
+    weights: OpenIntegers,
 ) -> Outcome<Vec<WeightedEdge>> {
-    let n = degree(2, n)?;
-    // SAFETY: the program vouches for `n` sources and degrees.
-    let (sources, degrees) = unsafe { (sources.read_ints(n)?, degrees.read_ints(n)?) };
+    degree(2, n)?;
+    let (sources, degrees) = (sources.read_ints()?, degrees.read_ints()?);
     let count = edge_count(&degrees).map_err(|error| Failure::of_argument(4, error))?;
-    let weights = read_weights(weights, count)?;
-    // SAFETY: the program vouches for as many destinations as the degrees say.
-    let destinations = unsafe { destinations.read_ints(count) }?;
+    // SAFETY: there are as many destinations and weights as the degrees say (section 8.5.4).
+    let (destinations, weights) = unsafe { (destinations.first(count), weights.first(count)) };
+    let (weights, destinations) = (read_weights(weights)?, destinations.read_ints()?);
     Ok(edges_of_lists(&sources, &degrees, &destinations, weights.as_deref(), comm.size())?)
 }
 
-/// The weights of `count` edges; none for `MPI_UNWEIGHTED`.
-fn read_weights(weights: Integers, count: usize) -> Outcome<Option<Vec<c_int>>> {
+/// The weights of edges; none for `MPI_UNWEIGHTED`.
+fn read_weights(weights: Integers) -> Outcome<Option<Vec<c_int>>> {
     match weights.address() {
         MPI_UNWEIGHTED => Ok(None),
-        MPI_WEIGHTS_EMPTY if count > 0 => {
+        MPI_WEIGHTS_EMPTY if weights.length() > 0 => {
+            let count = weights.length();
             let detail = format!("is MPI_WEIGHTS_EMPTY, but there are {count} edges");
             Err(Failure::argument(weights.position(), ErrorClass::Arg, detail))
         }
-        // SAFETY: the program vouches for a weight for each edge.
-        _ => unsafe { weights.read_ints(count) }.map(Some),
+        _ => weights.read_ints().map(Some),
     }
 }
 
@@ -412,14 +388,10 @@ fn tell_neighbors(
     weights: Option<OutIntegers>,
 ) -> Outcome<()> {
     let told = neighbors.ranks.len().min(room);
-    // SAFETY: the program vouches for as much room as it told.
-    unsafe { ranks.write(neighbors.ranks[..told].iter().map(|rank| i64::from(*rank))) }?;
+    ranks.write(neighbors.ranks[..told].iter().map(|rank| i64::from(*rank)))?;
     match weights {
         Some(weights) if !matches!(weights.address(), MPI_UNWEIGHTED | MPI_WEIGHTS_EMPTY) => {
-            // SAFETY: as above.
-            unsafe {
-                weights.write(neighbors.weights[..told].iter().map(|weight| i64::from(*weight)))
-            }
+            weights.write(neighbors.weights[..told].iter().map(|weight| i64::from(*weight)))
         }
         _ => Ok(()),
     }
@@ -438,6 +410,11 @@ fn check_room(position: usize, room: c_int, needed: usize, what: &str) -> Outcom
     }
     let detail = format!("is {room}, but there are {needed} {what}");
     Err(Failure::argument(position, ErrorClass::Arg, detail))
+}
+
+/// How many dimensions a communicator's grid has; 0 if it has none.
+pub fn dimension_count(comm: &KnownCommunicator) -> usize {
+    comm.cartesian().map_or(0, |grid| grid.dimensions().len())
 }
 
 /// The communicator is the first argument of all calls that ask about its topology.

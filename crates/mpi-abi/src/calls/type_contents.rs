@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use base::ErrorClass;
 use datatype::{ArrayOrder, Combiner, ContentInteger, Contents, Distribution};
 
-use crate::arguments::{KnownDatatype, Out, OutHandles, OutInteger, OutIntegers};
+use crate::arguments::{KnownDatatype, Out, OutInteger, OutIntegers, OutList};
 use crate::c::Datatype;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -57,7 +57,7 @@ pub fn type_get_contents(
     max_datatypes: c_int,
     integers: OutIntegers,
     addresses: OutIntegers,
-    datatypes: OutHandles<Datatype>,
+    datatypes: OutList<Datatype>,
 ) -> Outcome<()> {
     let contents = datatype.contents().map_err(|error| Failure::of_argument(1, error))?;
     check_form(contents.large_counts.len())?;
@@ -77,13 +77,12 @@ pub fn type_get_contents_c(
     integers: OutIntegers,
     addresses: OutIntegers,
     large_counts: OutIntegers,
-    datatypes: OutHandles<Datatype>,
+    datatypes: OutList<Datatype>,
 ) -> Outcome<()> {
     let contents = datatype.contents().map_err(|error| Failure::of_argument(1, error))?;
     check_room(&contents, [2, 3, 5], [max_integers, max_addresses, max_datatypes])?;
     check_one(4, max_large_counts, contents.large_counts.len())?;
-    // SAFETY: the program vouches for as much room as it told, and that is enough.
-    unsafe { large_counts.write(contents.large_counts.iter().copied()) }?;
+    large_counts.write(contents.large_counts.iter().copied())?;
     tell(call, &contents, integers, addresses, datatypes)
 }
 
@@ -114,18 +113,11 @@ fn tell(
     contents: &Contents,
     integers: OutIntegers,
     addresses: OutIntegers,
-    datatypes: OutHandles<Datatype>,
+    datatypes: OutList<Datatype>,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for as much room as it told, and that is enough.
-    unsafe {
-        integers.write(contents.integers.iter().map(|integer| number_of(*integer)))?;
-        addresses.write(contents.addresses.iter().copied())?;
-        let places = datatypes.slice(contents.datatypes.len())?;
-        for (place, datatype) in places.iter_mut().zip(&contents.datatypes) {
-            *place = handle_of(call.library, datatype);
-        }
-    }
-    Ok(())
+    integers.write(contents.integers.iter().map(|integer| number_of(*integer)))?;
+    addresses.write(contents.addresses.iter().copied())?;
+    datatypes.write(contents.datatypes.iter().map(|datatype| handle_of(call.library, datatype)))
 }
 
 fn number_of(integer: ContentInteger) -> i64 {

@@ -12,7 +12,9 @@ use mpi::group::Group;
 use mpi::info::Info;
 use mpi::window::{Flavor, LockKind, Share, Window};
 
-use crate::arguments::{KnownCommunicator, KnownWindow, Out, OutInteger, OutText, invalid, null};
+use crate::arguments::{
+    Integer, KnownCommunicator, KnownWindow, Out, OutInteger, OutText, invalid,
+};
 use crate::c::{self, Win};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -88,77 +90,94 @@ fn hand_out(call: &Call, window: Rc<Window>, place: Out<Win>) {
     place.set(call.library.windows.insert(Rc::new(ProgramWindow::new(window))));
 }
 
-/// Size and unit of the part of a window, from the arguments at `position` and the next one.
-fn checked_share(position: usize, size: i64, unit: i64) -> Outcome<Share> {
-    let size = usize::try_from(size).map_err(|_| {
-        let detail = format!("is {size}, but must not be negative");
-        Failure::argument(position, ErrorClass::Size, detail)
-    })?;
-    match usize::try_from(unit) {
-        Ok(unit) if unit > 0 => Ok(Share { size, unit }),
-        _ => {
-            let detail = format!("is {unit}, but must be positive");
-            Err(Failure::argument(position + 1, ErrorClass::Disp, detail))
-        }
+impl Call {
+    /// The size of a part of a window.
+    ///
+    /// # Errors
+    /// `Size` if it is negative.
+    pub fn window_size(&self, position: usize, size: impl Integer) -> Outcome<usize> {
+        usize::try_from(size.wide()).map_err(|_| {
+            let detail = format!("is {}, but must not be negative", size.wide());
+            Failure::argument(position, ErrorClass::Size, detail)
+        })
     }
-}
 
-/// Memory of the program that others access.
-fn checked_part(position: usize, base: *mut c_void, size: usize) -> Outcome<Buffer> {
-    if base.is_null() && size > 0 {
-        let detail = format!("is a null pointer, but {size} bytes are to be accessed there");
-        return Err(Failure::argument(position, ErrorClass::Base, detail));
+    /// The displacement unit of a part of a window.
+    ///
+    /// # Errors
+    /// `Disp` if it is not positive.
+    pub fn displacement_unit(&self, position: usize, unit: impl Integer) -> Outcome<usize> {
+        let unit = unit.wide();
+        usize::try_from(unit).ok().filter(|unit| *unit > 0).ok_or_else(|| {
+            let detail = format!("is {unit}, but must be positive");
+            Failure::argument(position, ErrorClass::Disp, detail)
+        })
     }
-    // SAFETY: the program vouches for the memory of its window, until it is freed or detached.
-    Ok(unsafe { Buffer::contiguous(base.cast(), size) })
+
+    /// Memory of the program that others access: address and size.
+    ///
+    /// # Errors
+    /// `Size` if the size is negative, `Base` for a null pointer without one.
+    ///
+    /// # Safety
+    /// So many bytes lie there, in memory that others may use until it is no part of a window.
+    pub unsafe fn window_memory(
+        &self,
+        position: usize,
+        base: *mut c_void,
+        size: impl Integer,
+    ) -> Outcome<Buffer> {
+        let size = self.window_size(position + 1, size)?;
+        if base.is_null() && size > 0 {
+            let detail = format!("is a null pointer, but {size} bytes are to be accessed there");
+            return Err(Failure::argument(position, ErrorClass::Base, detail));
+        }
+        // SAFETY: as the caller says.
+        Ok(unsafe { Buffer::contiguous(base.cast(), size) })
+    }
 }
 
 pub fn win_create(
     call: &Call,
-    base: *mut c_void,
-    size: i64,
-    disp_unit: i64,
+    part: Buffer,
+    unit: usize,
     info: Option<Rc<Info>>,
     comm: KnownCommunicator,
     win: Out<Win>,
 ) -> Outcome<()> {
-    let share = checked_share(2, size, disp_unit)?;
-    let part = checked_part(1, base, share.size)?;
     let process = &call.library.process;
-    hand_out(call, process.create_window(&comm, part, share.unit, info.as_deref())?, win);
+    hand_out(call, process.create_window(&comm, part, unit, info.as_deref())?, win);
     Ok(())
 }
 
 pub fn win_allocate(
     call: &Call,
-    size: i64,
-    disp_unit: i64,
+    size: usize,
+    unit: usize,
     info: Option<Rc<Info>>,
     comm: KnownCommunicator,
-    baseptr: *mut c_void,
+    baseptr: Out<usize>,
     win: Out<Win>,
 ) -> Outcome<()> {
-    let share = checked_share(1, size, disp_unit)?;
-    check_pointer_place(5, baseptr)?;
+    let share = Share { size, unit };
     let window = call.library.process.allocate_window(&comm, share, info.as_deref())?;
-    tell_address(baseptr, window.own_part().0);
+    baseptr.set(window.own_part().0);
     hand_out(call, window, win);
     Ok(())
 }
 
 pub fn win_allocate_shared(
     call: &Call,
-    size: i64,
-    disp_unit: i64,
+    size: usize,
+    unit: usize,
     info: Option<Rc<Info>>,
     comm: KnownCommunicator,
-    baseptr: *mut c_void,
+    baseptr: Out<usize>,
     win: Out<Win>,
 ) -> Outcome<()> {
-    let share = checked_share(1, size, disp_unit)?;
-    check_pointer_place(5, baseptr)?;
+    let share = Share { size, unit };
     let window = call.library.process.allocate_shared_window(&comm, share, info.as_deref())?;
-    tell_address(baseptr, window.own_part().0);
+    baseptr.set(window.own_part().0);
     hand_out(call, window, win);
     Ok(())
 }
@@ -179,9 +198,8 @@ pub fn win_shared_query(
     rank: c_int,
     size: OutInteger,
     disp_unit: OutInteger,
-    baseptr: *mut c_void,
+    baseptr: Out<usize>,
 ) -> Outcome<()> {
-    check_pointer_place(5, baseptr)?;
     let rank = match call.target(2, rank, &win)? {
         Destination::Rank(rank) => Some(rank),
         Destination::Null => None,
@@ -191,27 +209,16 @@ pub fn win_shared_query(
     let (address, share) = win.window.shared_part(rank)?.unwrap_or(nothing);
     size.set(share.size as i64)?;
     disp_unit.set(share.unit as i64)?;
-    tell_address(baseptr, address);
+    baseptr.set(address);
     Ok(())
 }
 
-fn check_pointer_place(position: usize, place: *mut c_void) -> Outcome<()> {
-    if place.is_null() { Err(null(position)) } else { Ok(()) }
+pub fn win_attach(_call: &Call, win: KnownWindow, part: Buffer) -> Outcome<()> {
+    Ok(win.window.attach(part)?)
 }
 
-/// Writes an address where the program wants it, which is not null.
-fn tell_address(place: *mut c_void, address: usize) {
-    // SAFETY: the program vouches for a place for a pointer.
-    unsafe { place.cast::<usize>().write_unaligned(address) };
-}
-
-pub fn win_attach(_call: &Call, win: KnownWindow, base: *mut c_void, size: i64) -> Outcome<()> {
-    let share = checked_share(3, size, 1)?;
-    Ok(win.window.attach(checked_part(2, base, share.size)?)?)
-}
-
-pub fn win_detach(_call: &Call, win: KnownWindow, base: *const c_void) -> Outcome<()> {
-    Ok(win.window.detach(base as usize)?)
+pub fn win_detach(_call: &Call, win: KnownWindow, base: usize) -> Outcome<()> {
+    Ok(win.window.detach(base)?)
 }
 
 pub fn win_free(call: &Call, win: Out<Win>) -> Outcome<()> {
@@ -243,9 +250,7 @@ pub fn win_get_name(
         MPI_WIN_NULL => b"MPI_WIN_NULL".as_slice().into(),
         _ => call.window(1, win)?.window.name(),
     };
-    // SAFETY: the standard asks for MPI_MAX_OBJECT_NAME bytes.
-    let length = unsafe { win_name.write(&name, MPI_MAX_OBJECT_NAME) };
-    resultlen.set(length as c_int);
+    resultlen.set(win_name.write(&name) as c_int);
     Ok(())
 }
 

@@ -3,225 +3,129 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use super::Segment;
-use crate::arguments::{Out, OutStatus};
 use crate::c::{Comm, PackedMessage, Request, Status};
-use crate::entry::{Entry, enter_native, enter_native_any_time};
+use crate::entry::native;
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_begin(
-    communicator: Comm,
-    destination: c_int,
-    tag: c_int,
-    message: *mut PackedMessage,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "combray_begin",
-        parameters: &["communicator", "destination", "tag", "message"],
-    };
-    enter_native(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe {
-            let communicator = call.communicator(1, communicator)?;
-            let message = call.out(4, message)?;
-            super::begin(call, communicator, destination, tag, message)
-        }
-    })
+native! {
+    open combray_begin(communicator: Comm, destination: c_int, tag: c_int,
+        message: *mut PackedMessage);
+    communicator = communicator(1, communicator);
+    destination = destination(2, destination, &communicator); tag = send_tag(3, tag);
+    message = out(4, message);
+    => native::begin(communicator, destination, tag, message)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_pack(
-    message: PackedMessage,
-    address: *const c_void,
-    bytes: usize,
-    mode: c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "combray_pack", parameters: &["message", "address", "bytes", "mode"] };
-    enter_native(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe { super::pack(call, message, address, bytes, mode) }
-    })
+native! {
+    open combray_pack(message: PackedMessage, address: *const c_void, bytes: usize, mode: c_int);
+    address = segment(2, address, bytes); mode = mode(4, mode);
+    => native::pack(message, address, mode)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_end(message: *mut PackedMessage, request: *mut Request) -> c_int {
-    static ENTRY: Entry = Entry { name: "combray_end", parameters: &["message", "request"] };
-    enter_native(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe {
-            let message = call.out(1, message)?;
-            let request = (!request.is_null()).then(|| Out::new(request));
-            super::end(call, message, request)
-        }
-    })
+native! {
+    open combray_end(message: *mut PackedMessage, request: *mut Request);
+    message = out(1, message); request = optional_out(2, request);
+    => native::end(message, request)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_begin_unpack(
-    communicator: Comm,
-    source: c_int,
-    tag: c_int,
-    message: *mut PackedMessage,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "combray_begin_unpack",
-        parameters: &["communicator", "source", "tag", "message"],
-    };
-    enter_native(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe {
-            let communicator = call.communicator(1, communicator)?;
-            let message = call.out(4, message)?;
-            super::begin_unpack(call, communicator, source, tag, message)
-        }
-    })
+native! {
+    open combray_begin_unpack(communicator: Comm, source: c_int, tag: c_int,
+        message: *mut PackedMessage);
+    communicator = communicator(1, communicator);
+    source = source(2, source, &communicator); tag = receive_tag(3, tag);
+    message = out(4, message);
+    => native::begin_unpack(communicator, source, tag, message)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_unpack(
-    message: PackedMessage,
-    address: *mut c_void,
-    bytes: usize,
-    mode: c_int,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "combray_unpack", parameters: &["message", "address", "bytes", "mode"] };
-    enter_native(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe { super::unpack(call, message, address, bytes, mode) }
-    })
+native! {
+    open combray_unpack(message: PackedMessage, address: *mut c_void, bytes: usize, mode: c_int);
+    address = segment(2, address, bytes); mode = mode(4, mode);
+    => native::unpack(message, address, mode)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_end_unpack(
-    message: *mut PackedMessage,
-    request: *mut Request,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "combray_end_unpack", parameters: &["message", "request", "status"] };
-    enter_native(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe {
-            let message = call.out(1, message)?;
-            let request = (!request.is_null()).then(|| Out::new(request));
-            super::end_unpack(call, message, request, OutStatus(status))
-        }
-    })
+native! {
+    open combray_end_unpack(message: *mut PackedMessage, request: *mut Request,
+        status: *mut Status);
+    message = out(1, message); request = optional_out(2, request);
+    status = out_status(3, status);
+    => native::end_unpack(message, request, status)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_await(message: PackedMessage, status: *mut Status) -> c_int {
-    static ENTRY: Entry = Entry { name: "combray_await", parameters: &["message", "status"] };
-    enter_native(&ENTRY, |call| super::await_message(call, message, OutStatus(status)))
+native! {
+    open combray_await(message: PackedMessage, status: *mut Status);
+    status = out_status(2, status);
+    => native::await_message(message, status)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_arrived(
-    message: PackedMessage,
-    flag: *mut c_int,
-    status: *mut Status,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "combray_arrived", parameters: &["message", "flag", "status"] };
-    enter_native(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe {
-            let flag = call.out(2, flag)?;
-            super::arrived(call, message, flag, OutStatus(status))
-        }
-    })
+native! {
+    open combray_arrived(message: PackedMessage, flag: *mut c_int, status: *mut Status);
+    flag = out(2, flag); status = out_status(3, status);
+    => native::arrived(message, flag, status)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_withdraw(message: *mut PackedMessage) -> c_int {
-    static ENTRY: Entry = Entry { name: "combray_withdraw", parameters: &["message"] };
-    enter_native(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe { super::withdraw(call, call.out(1, message)?) }
-    })
+native! {
+    open combray_withdraw(message: *mut PackedMessage);
+    message = out(1, message);
+    => native::withdraw(message)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_isend(
-    communicator: Comm,
-    destination: c_int,
-    tag: c_int,
-    segments: *const Segment,
-    count: c_int,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "combray_isend",
-        parameters: &["communicator", "destination", "tag", "segments", "count", "request"],
-    };
-    enter_native(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe {
-            let communicator = call.communicator(1, communicator)?;
-            let data = super::gathered(call, segments, count)?;
-            let request = call.out(6, request)?;
-            super::isend(call, communicator, destination, tag, data, request)
-        }
-    })
+native! {
+    open combray_isend(communicator: Comm, destination: c_int, tag: c_int,
+        segments: *const Segment, count: c_int, request: *mut Request);
+    communicator = communicator(1, communicator);
+    segments = segments(4, segments, count);
+    destination = destination(2, destination, &communicator); tag = send_tag(3, tag);
+    request = out(6, request);
+    => native::isend(communicator, destination, tag, segments, request)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_irecv(
-    communicator: Comm,
-    source: c_int,
-    tag: c_int,
-    segments: *const Segment,
-    count: c_int,
-    request: *mut Request,
-) -> c_int {
-    static ENTRY: Entry = Entry {
-        name: "combray_irecv",
-        parameters: &["communicator", "source", "tag", "segments", "count", "request"],
-    };
-    enter_native(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe {
-            let communicator = call.communicator(1, communicator)?;
-            let data = super::gathered(call, segments, count)?;
-            let request = call.out(6, request)?;
-            super::irecv(call, communicator, source, tag, data, request)
-        }
-    })
+native! {
+    open combray_irecv(communicator: Comm, source: c_int, tag: c_int,
+        segments: *const Segment, count: c_int, request: *mut Request);
+    communicator = communicator(1, communicator);
+    segments = segments(4, segments, count);
+    source = source(2, source, &communicator); tag = receive_tag(3, tag);
+    request = out(6, request);
+    => native::irecv(communicator, source, tag, segments, request)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_error_string(code: c_int, buffer: *mut c_char, size: usize) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "combray_error_string", parameters: &["code", "buffer", "size"] };
-    enter_native_any_time(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe { super::error_string(call, code, buffer, size) }
-    })
+native! {
+    any combray_error_string(code: c_int, buffer: *mut c_char, size: usize);
+    buffer = out_text(2, buffer, size);
+    => native::error_string(code, buffer)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_place(
-    address: *mut c_void,
-    bytes: usize,
-    place: *const c_char,
-) -> c_int {
-    static ENTRY: Entry =
-        Entry { name: "combray_place", parameters: &["address", "bytes", "where"] };
-    enter_native_any_time(&ENTRY, |_| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe { super::place(address, bytes, place) }
-    })
+native! {
+    any combray_place(address: *mut c_void, bytes: usize, r#where: *const c_char);
+    address = address(1, address); r#where = text(3, r#where);
+    => native::place(address, bytes, r#where)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn combray_node_of(address: *const c_void, node: *mut c_int) -> c_int {
-    static ENTRY: Entry = Entry { name: "combray_node_of", parameters: &["address", "node"] };
-    enter_native_any_time(&ENTRY, |call| {
-        // SAFETY: the program vouches for its pointers, as the header says of each one.
-        unsafe {
-            let node = call.out(2, node)?;
-            super::node_of(address, node)
-        }
-    })
+native! {
+    any combray_node_of(address: *const c_void, node: *mut c_int);
+    address = address(1, address); node = out(2, node);
+    => native::node_of(address, node)
+}
+
+native! {
+    open combray_rails(count: *mut c_int);
+    count = out(1, count);
+    => native::rails::count(count)
+}
+
+native! {
+    open combray_rail_name(rail: c_int, buffer: *mut c_char, size: usize);
+    buffer = out_text(2, buffer, size);
+    => native::rails::name(rail, buffer)
+}
+
+native! {
+    open combray_rail_place(rail: c_int, node: *mut c_int, distance: *mut c_int);
+    node = optional_out(2, node); distance = optional_out(3, distance);
+    => native::rails::place(rail, node, distance)
+}
+
+native! {
+    open combray_nearest_rail(rail: *mut c_int);
+    rail = out(1, rail);
+    => native::rails::nearest(rail)
 }

@@ -2,85 +2,166 @@
 
 use std::ffi::c_void;
 
-use base::ErrorClass;
 use memory::Buffer;
 use mpi::collective::EqualBlocks;
 
 use super::refuse_in_place;
 use crate::arguments::{
-    Elements, HandleList, Integers, TypeArgument, UsedDatatype, buffer_at, check_address,
-    plain_buffer_at,
+    Blocks, IntegerSource, Integers, TypeArgument, UsedDatatype, buffer_at, check_address,
+    is_in_place, plain_buffer_at,
 };
 use crate::c::Datatype;
 use crate::entry::Call;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 
-/// Blocks of elements of one type, each with a count and a displacement.
-pub struct BlockTable {
+/// Blocks of elements, each with a count, a displacement and a datatype.
+///
+/// Unless the address is `MPI_IN_PLACE`, or what the lists say is wrong, each block lies so far from
+/// the address, in memory that the operation of the call may use until it is complete: whoever makes
+/// one, during `'a`, vouches for that.
+#[derive(Clone, Copy)]
+pub struct BlockList<'a> {
     /// The position of the address among the arguments.
-    pub position: usize,
+    position: usize,
     /// What the displacements are relative to.
-    pub address: *mut c_void,
+    address: *mut c_void,
     /// How many elements each block has.
-    pub counts: Integers,
+    counts: Integers<'a>,
     /// Where each block begins.
-    pub displs: Integers,
+    displacements: Integers<'a>,
+    types: Types<'a>,
 }
 
-/// Blocks with a type of their own; displacements are in bytes.
-pub struct TypedBlockTable {
-    pub blocks: BlockTable,
-    pub types: HandleList<Datatype>,
+#[derive(Clone, Copy)]
+enum Types<'a> {
+    /// One for all; displacements count its extents.
+    Same(TypeArgument),
+    /// One for each, of the argument at a position; displacements count bytes.
+    Own(usize, &'a [Datatype]),
 }
 
-/// Equal blocks for `size` processes.
-pub fn equal_blocks(call: &Call, elements: Elements, size: u32) -> Outcome<EqualBlocks> {
-    let count = elements.checked_count(call)?;
-    let datatype = elements.checked_type(call)?;
-    if let Some(total) = count.checked_mul(size as usize) {
-        // SAFETY: the program vouches for its memory during the call.
-        let plain = unsafe { plain_buffer_at(call, elements.address, total, datatype.handle) };
-        if let Some(buffer) = plain {
-            return Ok(EqualBlocks { buffer, datatype: datatype.object, count });
-        }
-    }
-    let total = count.checked_mul(size as usize).ok_or_else(|| {
-        let detail = format!("{count} elements for each of {size} processes exceed the memory");
-        Failure::new(ErrorClass::Count, detail)
-    })?;
-    elements.check_address(total, &datatype)?;
-    // SAFETY: the program vouches for its memory during the call.
-    let buffer = unsafe { buffer_at(elements.address, total, &datatype) }?;
+/// Equal blocks.
+pub fn equal_blocks(call: &Call, blocks: &Blocks) -> Outcome<EqualBlocks> {
+    let (buffer, datatype, count) = blocks.buffer(call)?;
     Ok(EqualBlocks { buffer, datatype: datatype.object, count })
 }
 
-impl BlockTable {
-    /// A buffer for each of `size` processes; displacements count extents of the datatype.
-    pub fn buffers(&self, call: &Call, datatype: TypeArgument, size: u32) -> Outcome<Vec<Buffer>> {
-        let datatype = datatype.committed(call)?;
-        let extent = datatype.extent();
-        self.each(call, size, |_| Ok((datatype.clone(), extent)))
+impl Call {
+    /// Blocks of one datatype: address, counts, displacements and datatype.
+    ///
+    /// # Safety
+    /// As [`BlockList`] says, for `number` blocks.
+    pub unsafe fn block_list(
+        &self,
+        position: usize,
+        address: *const c_void,
+        counts: impl Into<IntegerSource>,
+        displacements: impl Into<IntegerSource>,
+        datatype: Datatype,
+        number: u32,
+    ) -> Outcome<BlockList<'_>> {
+        let types = Types::Same(self.used_type(position + 3, datatype)?);
+        // SAFETY: passed on.
+        unsafe { self.any_block_list(position, address, counts, displacements, types, number) }
+    }
+
+    /// The same, where the argument matters.
+    ///
+    /// # Safety
+    /// If it matters, as for [`Call::block_list`].
+    #[expect(clippy::too_many_arguments, reason = "four are the standard's")]
+    pub unsafe fn block_list_if(
+        &self,
+        position: usize,
+        address: *const c_void,
+        counts: impl Into<IntegerSource>,
+        displacements: impl Into<IntegerSource>,
+        datatype: Datatype,
+        matters: bool,
+        number: u32,
+    ) -> Outcome<Option<BlockList<'_>>> {
+        let list =
+            // SAFETY: it matters, so as the caller says.
+            || unsafe { self.block_list(position, address, counts, displacements, datatype, number) };
+        matters.then(list).transpose()
+    }
+
+    /// Blocks with a datatype each: address, counts, displacements and datatypes.
+    ///
+    /// # Safety
+    /// As [`BlockList`] says, for `number` blocks.
+    pub unsafe fn typed_block_list(
+        &self,
+        position: usize,
+        address: *const c_void,
+        counts: impl Into<IntegerSource>,
+        displacements: impl Into<IntegerSource>,
+        types: *const Datatype,
+        number: u32,
+    ) -> Outcome<BlockList<'_>> {
+        let number = if is_in_place(address) { 0 } else { number };
+        // SAFETY: as the caller says, unless the address is in place.
+        let types =
+            Types::Own(position + 3, unsafe { self.list(position + 3, types, number as usize) }?);
+        // SAFETY: passed on.
+        unsafe { self.any_block_list(position, address, counts, displacements, types, number) }
+    }
+
+    unsafe fn any_block_list<'a>(
+        &'a self,
+        position: usize,
+        address: *const c_void,
+        counts: impl Into<IntegerSource>,
+        displacements: impl Into<IntegerSource>,
+        types: Types<'a>,
+        number: u32,
+    ) -> Outcome<BlockList<'a>> {
+        let number = if is_in_place(address) { 0 } else { number as usize };
+        // SAFETY: as the caller says, unless the address is in place.
+        let (counts, displacements) = unsafe {
+            let counts = self.integers(position + 1, counts, number)?;
+            (counts, self.integers(position + 2, displacements, number)?)
+        };
+        Ok(BlockList { position, address: address.cast_mut(), counts, displacements, types })
+    }
+}
+
+impl BlockList<'_> {
+    /// Whether the address is `MPI_IN_PLACE`.
+    pub fn is_in_place(&self) -> bool {
+        is_in_place(self.address)
+    }
+
+    /// A buffer for each block.
+    pub fn buffers(&self, call: &Call) -> Outcome<Vec<Buffer>> {
+        refuse_in_place(self.position, self.address)?;
+        match self.types {
+            Types::Same(datatype) => {
+                let datatype = datatype.committed(call)?;
+                let extent = datatype.extent();
+                self.each(call, |_| Ok((datatype.clone(), extent)))
+            }
+            Types::Own(position, handles) => self.each(call, |index| {
+                let datatype = TypeArgument { position, handle: handles[index] };
+                Ok((datatype.committed(call)?, 1))
+            }),
+        }
     }
 
     fn each(
         &self,
         call: &Call,
-        size: u32,
         mut of_block: impl FnMut(usize) -> Outcome<(UsedDatatype, isize)>,
     ) -> Outcome<Vec<Buffer>> {
-        refuse_in_place(self.position, self.address)?;
-        let size = size as usize;
-        // SAFETY: the program vouches for a count and a displacement for each process.
-        let (counts, displacements) =
-            unsafe { (self.counts.one_by_one(size)?, self.displs.one_by_one(size)?) };
-        let mut buffers = Vec::with_capacity(size);
+        let (counts, displacements) = (self.counts.one_by_one()?, self.displacements.one_by_one()?);
+        let mut buffers = Vec::with_capacity(self.counts.length());
         for (index, (count, displacement)) in counts.zip(displacements).enumerate() {
             let count = self.counts.checked_count(index, count)?;
             let (datatype, unit) = of_block(index)?;
             let offset = (displacement as isize).wrapping_mul(unit);
             let address = self.address.cast::<u8>().wrapping_offset(offset).cast();
             if !self.address.is_null() {
-                // SAFETY: the program vouches for its memory during the call.
+                // SAFETY: the block lies there, as the type says.
                 let plain = unsafe { plain_buffer_at(call, address, count, datatype.handle) };
                 if let Some(buffer) = plain {
                     buffers.push(buffer);
@@ -88,23 +169,9 @@ impl BlockTable {
                 }
             }
             check_address(self.position, self.address, offset, count, &datatype)?;
-            // SAFETY: the program vouches for its memory during the call.
+            // SAFETY: as above.
             buffers.push(unsafe { buffer_at(address, count, &datatype) }?);
         }
         Ok(buffers)
-    }
-}
-
-impl TypedBlockTable {
-    /// A buffer for each of `size` processes.
-    pub fn buffers(&self, call: &Call, size: u32) -> Outcome<Vec<Buffer>> {
-        refuse_in_place(self.blocks.position, self.blocks.address)?;
-        // SAFETY: the program vouches for a datatype for each process.
-        let handles = unsafe { self.types.read(size as usize) }?;
-        let position = self.types.position;
-        self.blocks.each(call, size, |index| {
-            let datatype = TypeArgument { position, handle: handles[index] };
-            Ok((datatype.committed(call)?, 1))
-        })
     }
 }

@@ -1,18 +1,27 @@
 //! Collective operations that move data: from arguments to what is ready to run (sections 6.3 to 6.8
 //! of the standard).
 
-use std::ffi::c_void;
-
 use memory::Buffer;
 use mpi::collective::{self, Collective, Root};
 
-use super::blocks::{BlockTable, TypedBlockTable, equal_blocks};
-use crate::arguments::{
-    Elements, HandleList, Integers, KnownCommunicator, TypeArgument, is_in_place,
-};
-use crate::c::Datatype;
+use super::blocks::{BlockList, equal_blocks};
+use crate::arguments::{Blocks, Elements, KnownCommunicator};
 use crate::entry::Call;
 use crate::failure::Outcome;
+
+/// Whether a process may leave its own data where the result goes (`MPI_IN_PLACE`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InPlace {
+    Allowed,
+    Refused,
+}
+
+impl InPlace {
+    /// Only the root may work in place.
+    fn of(root: Root, comm: &KnownCommunicator) -> Self {
+        if root.is_here(comm) { InPlace::Allowed } else { InPlace::Refused }
+    }
+}
 
 pub fn barrier(_call: &Call, comm: &KnownCommunicator) -> Outcome<Collective> {
     Ok(collective::barrier(comm))
@@ -20,188 +29,124 @@ pub fn barrier(_call: &Call, comm: &KnownCommunicator) -> Outcome<Collective> {
 
 pub fn bcast(
     call: &Call,
-    buffer: Elements,
+    buffer: Option<Elements>,
     root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    if root == Root::Beside {
-        return Ok(collective::beside_the_root(comm));
+    match buffer {
+        None => Ok(collective::beside_the_root(comm)),
+        Some(buffer) => Ok(collective::bcast(comm, root, buffer.buffer(call)?)?),
     }
-    // SAFETY: the program vouches for its memory during the call.
-    let buffer = unsafe { buffer.buffer(call) }?;
-    Ok(collective::bcast(comm, root, buffer)?)
 }
 
 /// This process's own data, or none where it works in place, as only some may.
-fn own(call: &Call, elements: Elements, may_be_in_place: bool) -> Outcome<Option<Buffer>> {
-    if may_be_in_place && elements.is_in_place() {
+fn own(call: &Call, elements: &Elements, in_place: InPlace) -> Outcome<Option<Buffer>> {
+    if in_place == InPlace::Allowed && elements.is_in_place() {
         return Ok(None);
     }
-    // SAFETY: the program vouches for its memory during the call.
-    unsafe { elements.unshifted_buffer(call) }.map(Some)
+    elements.unshifted_buffer(call).map(Some)
+}
+
+/// The same for data that not all processes have.
+fn own_if_any(
+    call: &Call,
+    elements: Option<Elements>,
+    in_place: InPlace,
+) -> Outcome<Option<Buffer>> {
+    elements.map_or(Ok(None), |elements| own(call, &elements, in_place))
 }
 
 pub fn gather(
     call: &Call,
-    send: Elements,
-    receive: Elements,
+    send: Option<Elements>,
+    receive: Option<Blocks>,
     root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let is_root = root.is_here(comm);
-    let sent = if root.involves() { own(call, send, is_root)? } else { None };
-    let received = match is_root {
-        true => Some(equal_blocks(call, receive, comm.peer_count())?),
-        false => None,
-    };
+    let sent = own_if_any(call, send, InPlace::of(root, comm))?;
+    let received = receive.map(|blocks| equal_blocks(call, &blocks)).transpose()?;
     Ok(collective::gather(comm, root, sent, received)?)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn gatherv(
     call: &Call,
-    send: Elements,
-    recvbuf: *mut c_void,
-    recvcounts: Integers,
-    displs: Integers,
-    recvtype: TypeArgument,
+    send: Option<Elements>,
+    receive: Option<BlockList>,
     root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let is_root = root.is_here(comm);
-    let sent = if root.involves() { own(call, send, is_root)? } else { None };
-    let table = BlockTable { position: 4, address: recvbuf, counts: recvcounts, displs };
-    let received = match is_root {
-        true => Some(table.buffers(call, recvtype, comm.peer_count())?),
-        false => None,
-    };
+    let sent = own_if_any(call, send, InPlace::of(root, comm))?;
+    let received = receive.map(|blocks| blocks.buffers(call)).transpose()?;
     Ok(collective::gatherv(comm, root, sent, received)?)
 }
 
 pub fn scatter(
     call: &Call,
-    send: Elements,
-    receive: Elements,
+    send: Option<Blocks>,
+    receive: Option<Elements>,
     root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let is_root = root.is_here(comm);
-    let received = if root.involves() { own(call, receive, is_root)? } else { None };
-    let sent = match is_root {
-        true => Some(equal_blocks(call, send, comm.peer_count())?),
-        false => None,
-    };
+    let received = own_if_any(call, receive, InPlace::of(root, comm))?;
+    let sent = send.map(|blocks| equal_blocks(call, &blocks)).transpose()?;
     Ok(collective::scatter(comm, root, sent, received)?)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn scatterv(
     call: &Call,
-    sendbuf: *const c_void,
-    sendcounts: Integers,
-    displs: Integers,
-    sendtype: TypeArgument,
-    receive: Elements,
+    send: Option<BlockList>,
+    receive: Option<Elements>,
     root: Root,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let is_root = root.is_here(comm);
-    let received = if root.involves() { own(call, receive, is_root)? } else { None };
-    let address = sendbuf.cast_mut();
-    let table = BlockTable { position: 1, address, counts: sendcounts, displs };
-    let sent = match is_root {
-        true => Some(table.buffers(call, sendtype, comm.peer_count())?),
-        false => None,
-    };
+    let received = own_if_any(call, receive, InPlace::of(root, comm))?;
+    let sent = send.map(|blocks| blocks.buffers(call)).transpose()?;
     Ok(collective::scatterv(comm, root, sent, received)?)
 }
 
 pub fn allgather(
     call: &Call,
     send: Elements,
-    receive: Elements,
+    receive: Blocks,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let sent = own(call, send, true)?;
-    let received = equal_blocks(call, receive, comm.peer_count())?;
-    Ok(collective::allgather(comm, sent, received)?)
+    let sent = own(call, &send, InPlace::Allowed)?;
+    Ok(collective::allgather(comm, sent, equal_blocks(call, &receive)?)?)
 }
 
 pub fn allgatherv(
     call: &Call,
     send: Elements,
-    recvbuf: *mut c_void,
-    recvcounts: Integers,
-    displs: Integers,
-    recvtype: TypeArgument,
+    receive: BlockList,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let sent = own(call, send, true)?;
-    let table = BlockTable { position: 4, address: recvbuf, counts: recvcounts, displs };
-    let received = table.buffers(call, recvtype, comm.peer_count())?;
-    Ok(collective::allgatherv(comm, sent, received)?)
+    let sent = own(call, &send, InPlace::Allowed)?;
+    Ok(collective::allgatherv(comm, sent, receive.buffers(call)?)?)
 }
 
 pub fn alltoall(
     call: &Call,
-    send: Elements,
-    receive: Elements,
+    send: Blocks,
+    receive: Blocks,
+    comm: &KnownCommunicator,
+) -> Outcome<Collective> {
+    let sent = match send.elements().is_in_place() {
+        true => None,
+        false => Some(equal_blocks(call, &send)?),
+    };
+    Ok(collective::alltoall(comm, sent, equal_blocks(call, &receive)?)?)
+}
+
+/// `MPI_Alltoallv` and `MPI_Alltoallw`.
+pub fn alltoallv(
+    call: &Call,
+    send: BlockList,
+    receive: BlockList,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
     let sent = match send.is_in_place() {
         true => None,
-        false => Some(equal_blocks(call, send, comm.peer_count())?),
+        false => Some(send.buffers(call)?),
     };
-    let received = equal_blocks(call, receive, comm.peer_count())?;
-    Ok(collective::alltoall(comm, sent, received)?)
-}
-
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
-pub fn alltoallv(
-    call: &Call,
-    sendbuf: *const c_void,
-    sendcounts: Integers,
-    sdispls: Integers,
-    sendtype: TypeArgument,
-    recvbuf: *mut c_void,
-    recvcounts: Integers,
-    rdispls: Integers,
-    recvtype: TypeArgument,
-    comm: &KnownCommunicator,
-) -> Outcome<Collective> {
-    let address = sendbuf.cast_mut();
-    let out = BlockTable { position: 1, address, counts: sendcounts, displs: sdispls };
-    let sent = match is_in_place(sendbuf) {
-        true => None,
-        false => Some(out.buffers(call, sendtype, comm.peer_count())?),
-    };
-    let into = BlockTable { position: 5, address: recvbuf, counts: recvcounts, displs: rdispls };
-    let received = into.buffers(call, recvtype, comm.peer_count())?;
-    Ok(collective::alltoallv(comm, sent, received)?)
-}
-
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
-pub fn alltoallw(
-    call: &Call,
-    sendbuf: *const c_void,
-    sendcounts: Integers,
-    sdispls: Integers,
-    sendtypes: HandleList<Datatype>,
-    recvbuf: *mut c_void,
-    recvcounts: Integers,
-    rdispls: Integers,
-    recvtypes: HandleList<Datatype>,
-    comm: &KnownCommunicator,
-) -> Outcome<Collective> {
-    let address = sendbuf.cast_mut();
-    let blocks = BlockTable { position: 1, address, counts: sendcounts, displs: sdispls };
-    let sent = match is_in_place(sendbuf) {
-        true => None,
-        false => {
-            Some(TypedBlockTable { blocks, types: sendtypes }.buffers(call, comm.peer_count())?)
-        }
-    };
-    let blocks = BlockTable { position: 5, address: recvbuf, counts: recvcounts, displs: rdispls };
-    let received = TypedBlockTable { blocks, types: recvtypes }.buffers(call, comm.peer_count())?;
-    Ok(collective::alltoallv(comm, sent, received)?)
+    Ok(collective::alltoallv(comm, sent, receive.buffers(call)?)?)
 }

@@ -2,6 +2,7 @@
 //! 6.11 of the standard).
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 
 use base::ErrorClass;
 use memory::Buffer;
@@ -10,9 +11,10 @@ use mpi::operation::Combination;
 
 use super::refuse_in_place;
 use crate::arguments::{
-    Integers, KnownCommunicator, KnownOperation, TypeArgument, UsedDatatype, buffer_at,
-    check_address, is_in_place, plain_buffer_at,
+    Integer, IntegerSource, KnownCommunicator, KnownOperation, TypeArgument, UsedDatatype,
+    buffer_at, check_address, is_in_place, plain_buffer_at,
 };
+use crate::c::Datatype;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 
@@ -21,9 +23,163 @@ const RECEIVE_POSITION: usize = 2;
 /// And the operation is the fifth.
 const OPERATION_POSITION: usize = 5;
 
+/// Where the operands of a reduction are, and where the result goes; their number is not yet checked.
+///
+/// `sent` elements of the datatype lie at the first address, unless that is `MPI_IN_PLACE`, and
+/// `received` at the second, or as many as are sent if they lie there: in memory that the operation of
+/// the call may use until it is complete. Whoever makes one, during `'a`, vouches for that.
+#[derive(Clone, Copy)]
+pub struct Operands<'a> {
+    send: *const c_void,
+    receive: *mut c_void,
+    sent: usize,
+    received: usize,
+    datatype: TypeArgument,
+    lent: PhantomData<&'a [u8]>,
+}
+
+/// Operands of a reduction whose result one process gets.
+#[derive(Clone, Copy)]
+pub struct ReduceOperands<'a> {
+    operands: Operands<'a>,
+    /// How many elements there are where they matter.
+    count: usize,
+}
+
+/// Operands of which each process gets as many results as a list says.
+#[derive(Clone)]
+pub struct CountedOperands<'a> {
+    operands: Operands<'a>,
+    counts: Vec<usize>,
+}
+
+impl Call {
+    /// Operands and result: both addresses, count and datatype.
+    ///
+    /// # Safety
+    /// As [`Operands`] says, for `count` elements each.
+    #[inline(always)]
+    pub unsafe fn operands(
+        &self,
+        position: usize,
+        send: *const c_void,
+        receive: *mut c_void,
+        count: impl Integer,
+        datatype: Datatype,
+    ) -> Outcome<Operands<'_>> {
+        let count = self.count(position + 2, count)?;
+        let datatype = self.used_type(position + 3, datatype)?;
+        let lent = PhantomData;
+        Ok(Operands { send, receive, sent: count, received: count, datatype, lent })
+    }
+
+    /// The same, where each address may or may not matter.
+    ///
+    /// # Safety
+    /// As for [`Call::operands`], for each address that matters.
+    #[expect(clippy::too_many_arguments, reason = "four are the standard's")]
+    pub unsafe fn operands_if(
+        &self,
+        position: usize,
+        send: *const c_void,
+        receive: *mut c_void,
+        count: impl Integer,
+        datatype: Datatype,
+        sends: bool,
+        receives: bool,
+    ) -> Outcome<ReduceOperands<'_>> {
+        // SAFETY: where an address does not matter, no elements lie there.
+        let operands = unsafe { self.operands(position, send, receive, count, datatype) }?;
+        let count = operands.sent;
+        let sent = if sends { count } else { 0 };
+        let received = if receives { count } else { 0 };
+        Ok(ReduceOperands { operands: Operands { sent, received, ..operands }, count })
+    }
+
+    /// The same for as many blocks as processes, of which each gets the result of one.
+    ///
+    /// # Safety
+    /// As [`Operands`] says, for `count` elements in each block.
+    pub unsafe fn block_operands(
+        &self,
+        position: usize,
+        send: *const c_void,
+        receive: *mut c_void,
+        count: impl Integer,
+        datatype: Datatype,
+        processes: u32,
+    ) -> Outcome<Operands<'_>> {
+        // SAFETY: passed on.
+        let operands = unsafe { self.operands(position, send, receive, count, datatype) }?;
+        let sent = operands.received.saturating_mul(processes as usize);
+        Ok(Operands { sent, ..operands })
+    }
+
+    /// The same for blocks with a count each: both addresses, counts and datatype.
+    ///
+    /// # Safety
+    /// As [`Operands`] says, for as many elements as the counts say; and as
+    /// [`Integers`](crate::arguments::Integers) says for these.
+    #[expect(clippy::too_many_arguments, reason = "four are the standard's")]
+    pub unsafe fn counted_operands(
+        &self,
+        position: usize,
+        send: *const c_void,
+        receive: *mut c_void,
+        counts: impl Into<IntegerSource>,
+        datatype: Datatype,
+        processes: u32,
+        rank: u32,
+    ) -> Outcome<CountedOperands<'_>> {
+        // SAFETY: passed on.
+        let counts = unsafe { self.integers(position + 2, counts, processes as usize) }?;
+        let counts = counts.read_counts()?;
+        let sent = counts.iter().fold(0_usize, |sum, count| sum.saturating_add(*count));
+        let received = counts[rank as usize];
+        let datatype = self.used_type(position + 3, datatype)?;
+        let operands = Operands { send, receive, sent, received, datatype, lent: PhantomData };
+        Ok(CountedOperands { operands, counts })
+    }
+}
+
+impl Operands<'_> {
+    /// This process's operands; none if they are where the result goes.
+    #[inline(always)]
+    fn sent(&self, call: &Call, datatype: &UsedDatatype) -> Outcome<Option<Buffer>> {
+        if is_in_place(self.send) {
+            return Ok(None);
+        }
+        // SAFETY: the operands lie there, as the type says.
+        unsafe { elements(call, 1, self.send, self.sent, datatype) }.map(Some)
+    }
+
+    /// Where the result goes.
+    #[inline(always)]
+    fn result(&self, call: &Call, datatype: &UsedDatatype) -> Outcome<Buffer> {
+        // In place the operands are where the result goes.
+        let room = if is_in_place(self.send) { self.sent } else { self.received };
+        // SAFETY: there is room for the result, and for the operands in place, as the type says.
+        unsafe { elements(call, RECEIVE_POSITION, self.receive, room, datatype) }
+    }
+
+    /// Operands and result of a reduction in which every process gets a result.
+    #[inline(always)]
+    fn reduction(&self, call: &Call, op: &KnownOperation) -> Outcome<Reduction> {
+        let datatype = self.datatype.committed(call)?;
+        refuse_alias(self.send, self.receive, self.sent.min(self.received))?;
+        let send = self.sent(call, &datatype)?;
+        let receive = Some(self.result(call, &datatype)?);
+        let combination = checked(op, &datatype)?;
+        Ok(Reduction { send, receive, datatype: datatype.object, combination })
+    }
+}
+
 /// Data of a reduction: `count` elements at an address.
+///
+/// # Safety
+/// They lie there, in memory that the operation of the call may use until it is complete.
 #[inline(always)]
-fn elements(
+unsafe fn elements(
     call: &Call,
     position: usize,
     address: *const c_void,
@@ -31,48 +187,29 @@ fn elements(
     datatype: &UsedDatatype,
 ) -> Outcome<Buffer> {
     let (address, handle) = (address.cast_mut(), datatype.handle);
-    // SAFETY: the program vouches for its memory during the call.
+    // SAFETY: passed on.
     if let Some(buffer) = unsafe { plain_buffer_at(call, address, count, handle) } {
         return Ok(buffer);
     }
-    any_elements(position, address, count, datatype)
+    // SAFETY: passed on.
+    unsafe { any_elements(position, address, count, datatype) }
 }
 
+/// The same for any datatype.
+///
+/// # Safety
+/// As for [`elements`].
 #[cold]
 #[inline(never)]
-fn any_elements(
+unsafe fn any_elements(
     position: usize,
     address: *mut c_void,
     count: usize,
     datatype: &UsedDatatype,
 ) -> Outcome<Buffer> {
     check_address(position, address, 0, count, datatype)?;
-    // SAFETY: the program vouches for its memory during the call.
+    // SAFETY: passed on.
     unsafe { buffer_at(address, count, datatype) }
-}
-
-/// Operands and result of a reduction in which every process gets `received` elements of `sent`.
-#[inline(always)]
-fn reduction(
-    call: &Call,
-    sendbuf: *const c_void,
-    sent: usize,
-    recvbuf: *mut c_void,
-    received: usize,
-    datatype: UsedDatatype,
-    op: &KnownOperation,
-) -> Outcome<Reduction> {
-    let in_place = is_in_place(sendbuf);
-    refuse_alias(sendbuf, recvbuf, sent.min(received))?;
-    let send = match in_place {
-        true => None,
-        false => Some(elements(call, 1, sendbuf, sent, &datatype)?),
-    };
-    // In place the operands are where the result goes.
-    let room = if in_place { sent } else { received };
-    let receive = Some(elements(call, RECEIVE_POSITION, recvbuf, room, &datatype)?);
-    let combination = checked(op, &datatype)?;
-    Ok(Reduction { send, receive, datatype: datatype.object, combination })
 }
 
 /// The operation for a datatype.
@@ -93,13 +230,9 @@ fn refuse_alias(sendbuf: *const c_void, recvbuf: *const c_void, count: usize) ->
     Err(Failure::argument(RECEIVE_POSITION, ErrorClass::Buffer, detail))
 }
 
-#[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn reduce(
     call: &Call,
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: usize,
-    datatype: TypeArgument,
+    operands: ReduceOperands,
     op: KnownOperation,
     root: Root,
     comm: &KnownCommunicator,
@@ -107,15 +240,16 @@ pub fn reduce(
     if root == Root::Beside {
         return Ok(collective::beside_the_root(comm));
     }
-    let datatype = datatype.committed(call)?;
+    let ReduceOperands { operands, count } = operands;
     let arguments = if root.is_here(comm) && root.involves() {
-        reduction(call, sendbuf, count, recvbuf, count, datatype, &op)?
+        operands.reduction(call, &op)?
     } else {
+        let datatype = operands.datatype.committed(call)?;
         let (send, receive) = if root.involves() {
-            refuse_in_place(1, sendbuf)?;
-            (Some(elements(call, 1, sendbuf, count, &datatype)?), None)
+            refuse_in_place(1, operands.send)?;
+            (operands.sent(call, &datatype)?, None)
         } else {
-            (None, Some(elements(call, RECEIVE_POSITION, recvbuf, count, &datatype)?))
+            (None, Some(operands.result(call, &datatype)?))
         };
         let combination = checked(&op, &datatype)?;
         Reduction { send, receive, datatype: datatype.object, combination }
@@ -125,94 +259,59 @@ pub fn reduce(
 
 pub fn allreduce(
     call: &Call,
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: usize,
-    datatype: TypeArgument,
+    operands: Operands,
     op: KnownOperation,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let datatype = datatype.committed(call)?;
-    let arguments = reduction(call, sendbuf, count, recvbuf, count, datatype, &op)?;
-    Ok(collective::allreduce(comm, count, arguments)?)
+    Ok(collective::allreduce(comm, operands.sent, operands.reduction(call, &op)?)?)
 }
 
 pub fn reduce_scatter_block(
     call: &Call,
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcount: i64,
-    datatype: TypeArgument,
+    operands: Operands,
     op: KnownOperation,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let count = call.count(3, recvcount)?;
-    let datatype = datatype.committed(call)?;
-    let total = count.saturating_mul(comm.size() as usize);
-    let arguments = reduction(call, sendbuf, total, recvbuf, count, datatype, &op)?;
-    Ok(collective::reduce_scatter_block(comm, count, arguments)?)
+    let arguments = operands.reduction(call, &op)?;
+    Ok(collective::reduce_scatter_block(comm, operands.received, arguments)?)
 }
 
 pub fn reduce_scatter(
     call: &Call,
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    recvcounts: Integers,
-    datatype: TypeArgument,
+    operands: CountedOperands,
     op: KnownOperation,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    // SAFETY: the program vouches for a count for each process.
-    let counts = unsafe { recvcounts.read_counts(comm.size() as usize) }?;
-    let datatype = datatype.committed(call)?;
-    let total = counts.iter().fold(0_usize, |sum, count| sum.saturating_add(*count));
-    let own = counts[comm.rank() as usize];
-    let arguments = reduction(call, sendbuf, total, recvbuf, own, datatype, &op)?;
-    Ok(collective::reduce_scatter(comm, &counts, arguments)?)
+    let arguments = operands.operands.reduction(call, &op)?;
+    Ok(collective::reduce_scatter(comm, &operands.counts, arguments)?)
 }
 
 pub fn scan(
     call: &Call,
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: usize,
-    datatype: TypeArgument,
+    operands: Operands,
     op: KnownOperation,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let datatype = datatype.committed(call)?;
-    let arguments = reduction(call, sendbuf, count, recvbuf, count, datatype, &op)?;
-    Ok(collective::scan(comm, count, arguments)?)
+    Ok(collective::scan(comm, operands.sent, operands.reduction(call, &op)?)?)
 }
 
 pub fn exscan(
     call: &Call,
-    sendbuf: *const c_void,
-    recvbuf: *mut c_void,
-    count: usize,
-    datatype: TypeArgument,
+    operands: Operands,
     op: KnownOperation,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
-    let datatype = datatype.committed(call)?;
-    let arguments = reduction(call, sendbuf, count, recvbuf, count, datatype, &op)?;
-    Ok(collective::exscan(comm, count, arguments)?)
+    Ok(collective::exscan(comm, operands.sent, operands.reduction(call, &op)?)?)
 }
 
-pub fn reduce_local(
-    call: &Call,
-    inbuf: *const c_void,
-    inoutbuf: *mut c_void,
-    count: usize,
-    datatype: TypeArgument,
-    op: KnownOperation,
-) -> Outcome<()> {
-    let datatype = datatype.committed(call)?;
-    let from = elements(call, 1, inbuf, count, &datatype)?;
-    let into = elements(call, RECEIVE_POSITION, inoutbuf, count, &datatype)?;
+pub fn reduce_local(call: &Call, operands: Operands, op: KnownOperation) -> Outcome<()> {
+    let datatype = operands.datatype.committed(call)?;
+    // SAFETY: the operands lie there, as the type says; in place makes no sense here.
+    let from = unsafe { elements(call, 1, operands.send, operands.sent, &datatype) }?;
+    let into = operands.result(call, &datatype)?;
     let combination = checked(&op, &datatype)?;
-    if count > 0 {
-        combination.combine(&from, &into, count);
+    if operands.sent > 0 {
+        combination.combine(&from, &into, operands.sent);
     }
     Ok(())
 }

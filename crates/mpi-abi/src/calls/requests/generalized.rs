@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::mem::transmute;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass};
@@ -21,7 +20,7 @@ type QueryInC = unsafe extern "C" fn(*mut c_void, *mut c::Status) -> c_int;
 type FreeInC = unsafe extern "C" fn(*mut c_void) -> c_int;
 type CancelInC = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
 
-/// An operation of the program.
+/// An operation of the program: its functions, which may be called with the state that came with them.
 #[derive(Debug)]
 pub struct Generalized {
     query: QueryInC,
@@ -42,7 +41,7 @@ impl Generalized {
     /// The status that the program's function tells, with the error that it returned.
     pub fn ask_status(&self) -> Status {
         let mut told = c::Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0, false);
-        // SAFETY: the program vouches for its function; the place is ours.
+        // SAFETY: with the state that came with it; the place is ours.
         let code = unsafe { (self.query)(self.extra_state, &raw mut told) };
         Status {
             source: match told.source {
@@ -58,13 +57,13 @@ impl Generalized {
 
     /// Lets the program free what belongs to the operation.
     pub fn let_go(&self) -> Option<Error> {
-        // SAFETY: the program vouches for its function.
+        // SAFETY: with the state that came with it.
         failed("free", unsafe { (self.free)(self.extra_state) })
     }
 
     /// Lets the program cancel the operation.
     pub fn cancel(&self) -> Option<Error> {
-        // SAFETY: the program vouches for its function.
+        // SAFETY: with the state that came with it.
         let code = unsafe { (self.cancel)(self.extra_state, self.complete.get().into()) };
         failed("cancel", code)
     }
@@ -84,26 +83,19 @@ fn failed(which: &str, code: c_int) -> Option<Error> {
 
 pub fn grequest_start(
     call: &Call,
-    query: Callback,
-    free: Callback,
-    cancel: Callback,
+    query: Callback<QueryInC>,
+    free: Callback<FreeInC>,
+    cancel: Callback<CancelInC>,
     extra_state: *mut c_void,
     request: Out<Request>,
 ) -> Outcome<()> {
-    let functions = [query.0, free.0, cancel.0];
-    if let Some(missing) = functions.iter().position(|function| function.is_null()) {
-        return Err(null(missing + 1));
-    }
-    // SAFETY: the program passed functions of these types, and none is null.
-    let operation = unsafe {
-        Generalized {
-            query: transmute::<*const c_void, QueryInC>(query.0),
-            free: transmute::<*const c_void, FreeInC>(free.0),
-            cancel: transmute::<*const c_void, CancelInC>(cancel.0),
-            extra_state,
-            complete: Cell::new(false),
-            given_up: Cell::new(false),
-        }
+    let operation = Generalized {
+        query: query.function().ok_or_else(|| null(1))?,
+        free: free.function().ok_or_else(|| null(2))?,
+        cancel: cancel.function().ok_or_else(|| null(3))?,
+        extra_state,
+        complete: Cell::new(false),
+        given_up: Cell::new(false),
     };
     let work = Pending::Generalized(Rc::new(operation));
     request.set(call.library.requests.insert(PendingRequest { blamed: Blamed::Nobody, work }));

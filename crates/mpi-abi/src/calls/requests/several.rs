@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use mpi::Status;
 
 use super::{await_one, finish, peek, unusable};
-use crate::arguments::{HandleList, Out, OutHandles, OutIntegers, OutStatus, OutStatuses};
+use crate::arguments::{Out, OutIntegers, OutStatus, OutStatuses};
 use crate::c::Request;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
@@ -27,25 +27,17 @@ enum State {
     Ready,
 }
 
-pub fn waitall(
-    call: &Call,
-    count: usize,
-    requests: OutHandles<Request>,
-    statuses: OutStatuses,
-) -> Outcome<()> {
-    // SAFETY: the program vouches for so many requests.
-    let handles = unsafe { requests.slice(count) }?;
+pub fn waitall(call: &Call, handles: &mut [Request], statuses: OutStatuses) -> Outcome<()> {
     check(call, handles)?;
     let mut report = Report::new(call, statuses);
     let mut index = 0;
-    while index < count {
+    while index < handles.len() {
         if statuses.are_ignored() {
             index += forget_first(call, &mut handles[index..]);
         }
         let Some(handle) = handles.get_mut(index) else { break };
         if *handle == MPI_REQUEST_NULL {
-            // SAFETY: the program vouches for as many statuses as requests.
-            unsafe { statuses.at(index) }.set_empty();
+            statuses.at(index).set_empty();
         } else {
             let (status, left) = await_one(call, POSITION, *handle)?;
             *handle = left;
@@ -53,7 +45,7 @@ pub fn waitall(
         }
         index += 1;
     }
-    report.outcome(count)
+    report.outcome(handles.len())
 }
 
 /// Forgets the first requests of a list, as many as are complete and have nothing to tell; how many
@@ -79,13 +71,10 @@ fn forget_first(call: &Call, handles: &mut [Request]) -> usize {
 
 pub fn testall(
     call: &Call,
-    count: usize,
-    requests: OutHandles<Request>,
+    handles: &mut [Request],
     flag: Out<c_int>,
     statuses: OutStatuses,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for so many requests.
-    let handles = unsafe { requests.slice(count) }?;
     check(call, handles)?;
     let all = || handles.iter().all(|handle| state(call, *handle) != State::Underway);
     let ready = all() || {
@@ -99,24 +88,20 @@ pub fn testall(
     let mut report = Report::new(call, statuses);
     for (index, handle) in handles.iter_mut().enumerate() {
         if *handle == MPI_REQUEST_NULL {
-            // SAFETY: the program vouches for as many statuses as requests.
-            unsafe { statuses.at(index) }.set_empty();
+            statuses.at(index).set_empty();
         } else {
             report.tell(index, complete(call, handle));
         }
     }
-    report.outcome(count)
+    report.outcome(handles.len())
 }
 
 pub fn waitany(
     call: &Call,
-    count: usize,
-    requests: OutHandles<Request>,
+    handles: &mut [Request],
     indx: Out<c_int>,
     status: OutStatus,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for so many requests.
-    let handles = unsafe { requests.slice(count) }?;
     check(call, handles)?;
     let mut found = Found::Nothing;
     call.library.process.wait_until(&mut |_| {
@@ -128,14 +113,11 @@ pub fn waitany(
 
 pub fn testany(
     call: &Call,
-    count: usize,
-    requests: OutHandles<Request>,
+    handles: &mut [Request],
     indx: Out<c_int>,
     flag: Out<c_int>,
     status: OutStatus,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for so many requests.
-    let handles = unsafe { requests.slice(count) }?;
     check(call, handles)?;
     let mut found = first_ready(call, handles);
     if found == Found::Later {
@@ -148,14 +130,11 @@ pub fn testany(
 
 pub fn waitsome(
     call: &Call,
-    incount: usize,
-    requests: OutHandles<Request>,
+    handles: &mut [Request],
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for so many requests.
-    let handles = unsafe { requests.slice(incount) }?;
     check(call, handles)?;
     call.library.process.wait_until(&mut |_| first_ready(call, handles) != Found::Later);
     finish_some(call, handles, outcount, indices, statuses)
@@ -163,14 +142,11 @@ pub fn waitsome(
 
 pub fn testsome(
     call: &Call,
-    incount: usize,
-    requests: OutHandles<Request>,
+    handles: &mut [Request],
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for so many requests.
-    let handles = unsafe { requests.slice(incount) }?;
     check(call, handles)?;
     call.library.process.progress();
     finish_some(call, handles, outcount, indices, statuses)
@@ -178,21 +154,17 @@ pub fn testsome(
 
 pub fn request_get_status_all(
     call: &Call,
-    count: usize,
-    requests: HandleList<Request>,
+    handles: &[Request],
     flag: Out<c_int>,
     statuses: OutStatuses,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for so many requests.
-    let handles = unsafe { requests.read(count) }?;
     call.library.process.progress();
     let found: Vec<Option<Status>> =
         handles.iter().map(|handle| peek(call, POSITION, *handle)).collect::<Outcome<_>>()?;
     let all: Option<Vec<Status>> = found.into_iter().collect();
     flag.set_flag(all.is_some());
     for (index, status) in all.into_iter().flatten().enumerate() {
-        // SAFETY: the program vouches for as many statuses as requests.
-        let place = unsafe { statuses.at(index) };
+        let place = statuses.at(index);
         match handles[index] {
             MPI_REQUEST_NULL => place.set_empty(),
             _ => place.set(to_c(&status)),
@@ -203,17 +175,14 @@ pub fn request_get_status_all(
 
 pub fn request_get_status_any(
     call: &Call,
-    count: usize,
-    requests: HandleList<Request>,
+    handles: &[Request],
     indx: Out<c_int>,
     flag: Out<c_int>,
     status: OutStatus,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for so many requests.
-    let handles = unsafe { requests.read(count) }?;
-    check(call, &handles)?;
+    check(call, handles)?;
     call.library.process.progress();
-    let found = first_ready(call, &handles);
+    let found = first_ready(call, handles);
     flag.set_flag(found != Found::Later);
     match found {
         Found::Later => {}
@@ -232,28 +201,23 @@ pub fn request_get_status_any(
 
 pub fn request_get_status_some(
     call: &Call,
-    incount: usize,
-    requests: HandleList<Request>,
+    handles: &[Request],
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
 ) -> Outcome<()> {
-    // SAFETY: the program vouches for so many requests.
-    let handles = unsafe { requests.read(incount) }?;
-    check(call, &handles)?;
+    check(call, handles)?;
     call.library.process.progress();
-    let Some(ready) = ready_ones(call, &handles) else {
+    let Some(ready) = ready_ones(call, handles) else {
         outcount.set(MPI_UNDEFINED);
         return Ok(());
     };
     for (position, index) in ready.iter().enumerate() {
         let status = peek(call, POSITION, handles[*index])?.unwrap_or(Status::EMPTY);
-        // SAFETY: the program vouches for as many statuses as requests.
-        unsafe { statuses.at(position) }.set(to_c(&status));
+        statuses.at(position).set(to_c(&status));
     }
     outcount.set(ready.len() as c_int);
-    // SAFETY: the program vouches for as many indices as requests.
-    unsafe { indices.write(ready.iter().map(|index| *index as i64)) }
+    indices.write(ready.iter().map(|index| *index as i64))
 }
 
 /// The first request of a list that is complete.
@@ -326,8 +290,7 @@ fn finish_some(
         report.tell(position, complete(call, &mut handles[*index]));
     }
     outcount.set(ready.len() as c_int);
-    // SAFETY: the program vouches for as many indices as requests.
-    unsafe { indices.write(ready.iter().map(|index| *index as i64)) }?;
+    indices.write(ready.iter().map(|index| *index as i64))?;
     report.outcome(ready.len())
 }
 
@@ -413,20 +376,19 @@ fn unusable_of(call: &Call, handles: &[Request], handle: Request) -> Failure {
 /// Statuses for the program, and whether any of them tells an error.
 struct Report<'a> {
     call: &'a Call,
-    statuses: OutStatuses,
+    statuses: OutStatuses<'a>,
     /// Positions and codes of errors.
     errors: Vec<(usize, c_int)>,
 }
 
 impl<'a> Report<'a> {
-    fn new(call: &'a Call, statuses: OutStatuses) -> Self {
+    fn new(call: &'a Call, statuses: OutStatuses<'a>) -> Self {
         Self { call, statuses, errors: Vec::new() }
     }
 
     #[inline]
     fn tell(&mut self, index: usize, status: Status) {
-        // SAFETY: the program vouches for as many statuses as requests.
-        unsafe { self.statuses.at(index) }.set(to_c(&status));
+        self.statuses.at(index).set(to_c(&status));
         if let Some(error) = status.error {
             self.errors.push((index, code_of(self.call, error.into())));
         }
@@ -438,8 +400,7 @@ impl<'a> Report<'a> {
         for index in 0..count {
             let own = self.errors.iter().find(|(at, _)| *at == index);
             let code = own.map_or(MPI_SUCCESS, |(_, code)| *code);
-            // SAFETY: the program vouches for as many statuses as requests.
-            unsafe { self.statuses.set_error(index, code) };
+            self.statuses.set_error(index, code);
         }
         Err(Failure::in_status(first))
     }

@@ -54,7 +54,7 @@ pub fn t_category_get_cvars(
     len: c_int,
     indices: MaybeArray<c_int>,
 ) -> ToolOutcome {
-    list(len, indices, control_variables(*at(&Category::ALL, cat_index)?))
+    list(len, &indices, control_variables(*at(&Category::ALL, cat_index)?))
 }
 
 pub fn t_category_get_pvars(
@@ -63,7 +63,7 @@ pub fn t_category_get_pvars(
     len: c_int,
     indices: MaybeArray<c_int>,
 ) -> ToolOutcome {
-    list(len, indices, performance_variables(*at(&Category::ALL, cat_index)?))
+    list(len, &indices, performance_variables(*at(&Category::ALL, cat_index)?))
 }
 
 pub fn t_category_get_events(
@@ -72,7 +72,7 @@ pub fn t_category_get_events(
     len: c_int,
     indices: MaybeArray<c_int>,
 ) -> ToolOutcome {
-    list(len, indices, events(*at(&Category::ALL, cat_index)?))
+    list(len, &indices, events(*at(&Category::ALL, cat_index)?))
 }
 
 pub fn t_category_get_categories(
@@ -82,7 +82,7 @@ pub fn t_category_get_categories(
     indices: MaybeArray<c_int>,
 ) -> ToolOutcome {
     at(&Category::ALL, cat_index)?;
-    list(len, indices, std::iter::empty())
+    list(len, &indices, std::iter::empty())
 }
 
 pub fn t_category_changed(_tools: &Tools, update_number: Out<c_int>) -> ToolOutcome {
@@ -93,13 +93,13 @@ pub fn t_category_changed(_tools: &Tools, update_number: Out<c_int>) -> ToolOutc
 
 fn list(
     room: c_int,
-    indices: MaybeArray<c_int>,
+    indices: &MaybeArray<c_int>,
     members: impl Iterator<Item = usize>,
 ) -> ToolOutcome {
     if room < 0 || room > 0 && indices.is_null() {
         return Err(MPI_T_ERR_INVALID);
     }
-    indices.write(room, members.map(|index| index as c_int));
+    indices.write(members.map(|index| index as c_int));
     Ok(())
 }
 

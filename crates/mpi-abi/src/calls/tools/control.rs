@@ -1,6 +1,6 @@
 //! Control variables (section 15.3.6 of the standard): the variables that a person may set.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use runtime::configuration::VARIABLES;
 
@@ -49,7 +49,6 @@ pub fn t_cvar_get_index(_tools: &Tools, name: &[u8], cvar_index: Out<c_int>) -> 
 pub fn t_cvar_handle_alloc(
     tools: &Tools,
     cvar_index: c_int,
-    _obj_handle: *mut c_void,
     handle: Out<CvarHandle>,
     count: Out<c_int>,
 ) -> ToolOutcome {
@@ -65,24 +64,19 @@ pub fn t_cvar_handle_free(tools: &Tools, handle: Out<CvarHandle>) -> ToolOutcome
     Ok(())
 }
 
-pub fn t_cvar_read(tools: &Tools, handle: CvarHandle, buf: *mut c_void) -> ToolOutcome {
+pub fn t_cvar_read(tools: &Tools, handle: CvarHandle, buf: MaybeOut<c_int>) -> ToolOutcome {
     let variable = tools.state().controls.get(handle).ok_or(MPI_T_ERR_INVALID_HANDLE)?;
     if buf.is_null() {
         return Err(MPI_T_ERR_INVALID);
     }
     let value = library().process.configuration().chosen(variable);
-    // SAFETY: the program vouches for one int, the type and count that it was told.
-    unsafe { buf.cast::<c_int>().write(value as c_int) };
+    buf.set(value as c_int);
     Ok(())
 }
 
-pub fn t_cvar_write(tools: &Tools, handle: CvarHandle, buf: *const c_void) -> ToolOutcome {
+pub fn t_cvar_write(tools: &Tools, handle: CvarHandle, buf: MaybeOut<c_int>) -> ToolOutcome {
     let index = tools.state().controls.get(handle).ok_or(MPI_T_ERR_INVALID_HANDLE)?;
-    if buf.is_null() {
-        return Err(MPI_T_ERR_INVALID);
-    }
-    // SAFETY: the program vouches for one int, the type and count that it was told.
-    let value = unsafe { buf.cast::<c_int>().read() };
+    let value = buf.value().ok_or(MPI_T_ERR_INVALID)?;
     let variable = &VARIABLES[index];
     at(variable.values, value).map_err(|_| MPI_T_ERR_INVALID)?;
     let written = entry::if_free(|library| {

@@ -5,7 +5,6 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::mem::transmute;
 use std::sync::atomic::Ordering;
 
 use mpi::info::Info;
@@ -92,10 +91,8 @@ pub fn t_event_get_info(
     name.set(event.name);
     verbosity.set(verbosity_of(event.audience));
     let count = event.elements.len();
-    if let Some(room) = num_elements.value() {
-        array_of_datatypes.write(room, (0..count).map(|_| MPI_COUNT));
-        array_of_displacements.write(room, (0..count).map(|index| (index * 8) as isize));
-    }
+    array_of_datatypes.write((0..count).map(|_| MPI_COUNT));
+    array_of_displacements.write((0..count).map(|index| (index * 8) as isize));
     num_elements.set(count as c_int);
     enumtype.set(of_event(event_index as usize));
     info.set(MPI_INFO_NULL);
@@ -112,8 +109,6 @@ pub fn t_event_get_index(_tools: &Tools, name: &[u8], event_index: Out<c_int>) -
 pub fn t_event_handle_alloc(
     tools: &Tools,
     event_index: c_int,
-    _obj_handle: *mut c_void,
-    _info: c::Info,
     event_registration: Out<EventRegistration>,
 ) -> ToolOutcome {
     at(EVENTS, event_index)?;
@@ -126,7 +121,6 @@ pub fn t_event_handle_alloc(
 pub fn t_event_handle_set_info(
     tools: &Tools,
     event_registration: EventRegistration,
-    _info: c::Info,
 ) -> ToolOutcome {
     // There are no hints that mean anything here.
     tools.with_registration(event_registration, |_| ())
@@ -145,16 +139,11 @@ pub fn t_event_register_callback(
     tools: &Tools,
     event_registration: EventRegistration,
     cb_safety: c_int,
-    _info: c::Info,
     user_data: *mut c_void,
-    event_cb_function: Callback,
+    event_cb_function: Callback<EventFunction>,
 ) -> ToolOutcome {
     let level = level_of(cb_safety)?;
-    let told = (!event_cb_function.0.is_null()).then(|| {
-        // SAFETY: the program passed a function of this type.
-        let function = unsafe { transmute::<*const c_void, EventFunction>(event_cb_function.0) };
-        Told { function, user_data }
-    });
+    let told = event_cb_function.function().map(|function| Told { function, user_data });
     tools.with_registration(event_registration, |found| found.callbacks[level] = told)?;
     tools.watch_registered();
     Ok(())
@@ -164,7 +153,6 @@ pub fn t_event_callback_set_info(
     tools: &Tools,
     event_registration: EventRegistration,
     cb_safety: c_int,
-    _info: c::Info,
 ) -> ToolOutcome {
     level_of(cb_safety)?;
     tools.with_registration(event_registration, |_| ())
@@ -184,12 +172,9 @@ pub fn t_event_callback_get_info(
 pub fn t_event_set_dropped_handler(
     tools: &Tools,
     event_registration: EventRegistration,
-    dropped_cb_function: Callback,
+    dropped_cb_function: Callback<DroppedFunction>,
 ) -> ToolOutcome {
-    let function = (!dropped_cb_function.0.is_null()).then(|| {
-        // SAFETY: the program passed a function of this type.
-        unsafe { transmute::<*const c_void, DroppedFunction>(dropped_cb_function.0) }
-    });
+    let function = dropped_cb_function.function();
     tools.with_registration(event_registration, |found| found.dropped = function)
 }
 
@@ -197,17 +182,14 @@ pub fn t_event_handle_free(
     tools: &Tools,
     event_registration: EventRegistration,
     user_data: *mut c_void,
-    free_cb_function: Callback,
+    free_cb_function: Callback<FreeFunction>,
 ) -> ToolOutcome {
     let freed = tools.state().registrations.forget(event_registration);
     freed.ok_or(MPI_T_ERR_INVALID_HANDLE)?;
     tools.watch_registered();
-    if !free_cb_function.0.is_null() {
-        // SAFETY: the program passed a function of this type, and vouches for it.
-        unsafe {
-            let function = transmute::<*const c_void, FreeFunction>(free_cb_function.0);
-            function(event_registration, MPI_T_CB_REQUIRE_NONE, user_data);
-        }
+    if let Some(function) = free_cb_function.function() {
+        // SAFETY: `Callback` holds the program's function of this type.
+        unsafe { function(event_registration, MPI_T_CB_REQUIRE_NONE, user_data) };
     }
     Ok(())
 }
@@ -216,29 +198,25 @@ pub fn t_event_read(
     _tools: &Tools,
     event_instance: EventInstance,
     element_index: c_int,
-    buffer: *mut c_void,
+    buffer: MaybeOut<i64>,
 ) -> ToolOutcome {
     let element = *at(&elements(event_instance)?, element_index)?;
     if buffer.is_null() {
         return Err(MPI_T_ERR_INVALID);
     }
-    // SAFETY: the program vouches for a place for one MPI_Count, the type that it was told.
-    unsafe { buffer.cast::<i64>().write(element) };
+    buffer.set(element);
     Ok(())
 }
 
 pub fn t_event_copy(
     _tools: &Tools,
     event_instance: EventInstance,
-    buffer: *mut c_void,
+    buffer: MaybeArray<i64>,
 ) -> ToolOutcome {
     if buffer.is_null() {
         return Err(MPI_T_ERR_INVALID);
     }
-    for (index, element) in elements(event_instance)?.into_iter().enumerate() {
-        // SAFETY: the program vouches for room for all elements, at the places that it was told.
-        unsafe { buffer.cast::<i64>().add(index).write(element) };
-    }
+    buffer.write(elements(event_instance)?.into_iter());
     Ok(())
 }
 
@@ -321,7 +299,7 @@ fn tell_one(handle: EventRegistration, told: Told, occurrence: Occurrence) {
     let number = INSTANCES.get() + 1;
     INSTANCES.set(number);
     CURRENT.set(Some((number, occurrence)));
-    // SAFETY: the program vouches for its function.
+    // SAFETY: `Callback` held the program's function of this type; with the data that came with it.
     unsafe {
         (told.function)(EventInstance(number), handle, MPI_T_CB_REQUIRE_NONE, told.user_data);
     }
@@ -339,7 +317,7 @@ fn tell_dropped(tools: &Tools) {
             let function = tools.state().registrations.with(handle, |found| found.dropped);
             if let Some(Some(function)) = function {
                 let (count, none) = (count as i64, MPI_T_CB_REQUIRE_NONE);
-                // SAFETY: the program vouches for its function.
+                // SAFETY: likewise.
                 unsafe { function(count, handle, SOURCE, none, told.user_data) };
             }
         }
@@ -396,6 +374,11 @@ fn check_source(index: c_int) -> ToolOutcome {
 fn occurrence(instance: EventInstance) -> Result<Occurrence, c_int> {
     let current = CURRENT.get().filter(|(number, _)| *number == instance.0);
     current.map(|(_, occurrence)| occurrence).ok_or(MPI_T_ERR_INVALID_HANDLE)
+}
+
+/// How many elements the event has that a callback is told of; none if that is over.
+pub fn element_count(instance: EventInstance) -> c_int {
+    elements(instance).map_or(0, |elements| elements.len() as c_int)
 }
 
 fn elements(instance: EventInstance) -> Result<Vec<i64>, c_int> {

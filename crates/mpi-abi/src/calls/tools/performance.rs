@@ -1,6 +1,6 @@
 //! Performance variables (section 15.3.7 of the standard).
 
-use std::ffi::{c_int, c_ulonglong, c_void};
+use std::ffi::c_int;
 
 use runtime::instruments::performance::{
     Class, PERFORMANCE_VARIABLES, PerformanceVariable, Source,
@@ -95,7 +95,6 @@ pub fn t_pvar_handle_alloc(
     tools: &Tools,
     session: PvarSession,
     pvar_index: c_int,
-    _obj_handle: *mut c_void,
     handle: Out<PvarHandle>,
     count: Out<c_int>,
 ) -> ToolOutcome {
@@ -152,7 +151,7 @@ pub fn t_pvar_read(
     tools: &Tools,
     session: PvarSession,
     handle: PvarHandle,
-    buf: *mut c_void,
+    buf: MaybeOut<u64>,
 ) -> ToolOutcome {
     let value = tools.with_tally(session, handle, |tally, now| tally.value(now))?;
     write_value(tools.variable(session, handle)?, buf, value)
@@ -162,7 +161,7 @@ pub fn t_pvar_readreset(
     tools: &Tools,
     session: PvarSession,
     handle: PvarHandle,
-    buf: *mut c_void,
+    buf: MaybeOut<u64>,
 ) -> ToolOutcome {
     let variable = tools.variable(session, handle)?;
     if variable.class.is_continuous() {
@@ -183,36 +182,29 @@ pub fn t_pvar_write(
     tools: &Tools,
     session: PvarSession,
     handle: PvarHandle,
-    buf: *const c_void,
+    buf: MaybeOut<u64>,
 ) -> ToolOutcome {
     let variable = tools.variable(session, handle)?;
     if variable.class.is_continuous() {
         return Err(MPI_T_ERR_PVAR_NO_WRITE);
     }
-    if buf.is_null() {
-        return Err(MPI_T_ERR_INVALID);
-    }
-    // SAFETY: the program vouches for one value of the type that it was told.
-    let value = unsafe {
-        match variable.class {
-            Class::Timer => (buf.cast::<f64>().read() / NANOSECONDS) as u64,
-            _ => buf.cast::<c_ulonglong>().read(),
-        }
+    let value = buf.value().ok_or(MPI_T_ERR_INVALID)?;
+    let value = match variable.class {
+        Class::Timer => (f64::from_bits(value) / NANOSECONDS) as u64,
+        _ => value,
     };
     tools.with_tally(session, handle, |tally, now| tally.write(now, value))
 }
 
-fn write_value(variable: &PerformanceVariable, buf: *mut c_void, value: u64) -> ToolOutcome {
+/// Writes a value: a `double`, or an `unsigned long long`, which is as long.
+fn write_value(variable: &PerformanceVariable, buf: MaybeOut<u64>, value: u64) -> ToolOutcome {
     if buf.is_null() {
         return Err(MPI_T_ERR_INVALID);
     }
-    // SAFETY: the program vouches for a place for one value of the type that it was told.
-    unsafe {
-        match variable.class {
-            Class::Timer => buf.cast::<f64>().write(value as f64 * NANOSECONDS),
-            _ => buf.cast::<c_ulonglong>().write(value),
-        }
-    }
+    buf.set(match variable.class {
+        Class::Timer => (value as f64 * NANOSECONDS).to_bits(),
+        _ => value,
+    });
     Ok(())
 }
 

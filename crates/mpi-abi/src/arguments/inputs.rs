@@ -1,0 +1,211 @@
+//! What calls read of the program's memory, and the functions of the program that they call.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::marker::PhantomData;
+use std::slice;
+
+use base::ErrorClass;
+
+use super::{Integer, Room, null};
+use crate::c::Status;
+use crate::entry::Call;
+use crate::failure::{Failure, Outcome};
+
+/// A function of the program of type `F`, or one of the numbers that stand for predefined ones: whoever
+/// makes one vouches for that.
+#[derive(Clone, Copy, Debug)]
+pub struct Callback<F> {
+    address: *const c_void,
+    function: PhantomData<F>,
+}
+
+impl<F: Copy> Callback<F> {
+    /// As whoever calls this says.
+    ///
+    /// # Safety
+    /// Unless null or one of the numbers that the standard names, `address` is that of a function of
+    /// this type.
+    pub unsafe fn new(address: *const c_void) -> Self {
+        const { assert!(size_of::<F>() == size_of::<*const c_void>(), "F is a pointer to a function") };
+        Self { address, function: PhantomData }
+    }
+
+    /// The pointer as a number.
+    pub fn number(&self) -> usize {
+        self.address as usize
+    }
+
+    /// The function; none for a null pointer.
+    pub fn function(&self) -> Option<F> {
+        // SAFETY: `F` is a pointer to a function, of the same size and not null; what lies at an
+        // address that stands for a predefined function, whoever calls it must know.
+        (!self.address.is_null()).then(|| unsafe { std::mem::transmute_copy(&self.address) })
+    }
+}
+
+impl Call {
+    /// A function of the program.
+    ///
+    /// # Safety
+    /// As [`Callback`] says.
+    pub unsafe fn callback<F: Copy>(
+        &self,
+        _position: usize,
+        function: *const c_void,
+    ) -> Outcome<Callback<F>> {
+        // SAFETY: passed on.
+        Ok(unsafe { Callback::new(function) })
+    }
+
+    /// An address that the call does not follow.
+    pub fn address(&self, _position: usize, address: *const c_void) -> Outcome<usize> {
+        Ok(address as usize)
+    }
+
+    /// A string of the program.
+    ///
+    /// # Safety
+    /// Unless null, `text` points to a string that ends with a zero byte and stays as it is during
+    /// the call.
+    pub unsafe fn text(&self, position: usize, text: *const c_char) -> Outcome<&[u8]> {
+        if text.is_null() {
+            return Err(null(position));
+        }
+        // SAFETY: not null, so as the caller says.
+        Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
+    }
+
+    /// The words of a command line: how many, and they.
+    ///
+    /// # Safety
+    /// Unless null, `first` leads to so many pointers, each null or to a string as for
+    /// [`Call::text`].
+    pub unsafe fn words(
+        &self,
+        _position: usize,
+        count: c_int,
+        first: *mut *mut c_char,
+    ) -> Outcome<Vec<String>> {
+        let count = if first.is_null() { 0 } else { count.room() };
+        let word = |index| {
+            // SAFETY: not null, so there are so many pointers.
+            let word: *const c_char = unsafe { *first.add(index) };
+            // SAFETY: not null, so it points to a string.
+            let text = (!word.is_null()).then(|| unsafe { CStr::from_ptr(word) });
+            text.map(|text| text.to_string_lossy().into_owned())
+        };
+        Ok((0..count).map_while(word).collect())
+    }
+
+    /// A status to read.
+    ///
+    /// # Safety
+    /// Unless null, `status` points to a status that stays as it is during the call.
+    pub unsafe fn status(&self, position: usize, status: *const Status) -> Outcome<&Status> {
+        // SAFETY: null or as the caller says.
+        unsafe { status.as_ref() }.ok_or_else(|| null(position))
+    }
+
+    /// A list of handles, or of triplets.
+    ///
+    /// # Errors
+    /// `Arg` for a null pointer.
+    ///
+    /// # Safety
+    /// Unless null, `first` leads to so many, which stay as they are during the call.
+    pub unsafe fn list<T: Copy>(
+        &self,
+        position: usize,
+        first: *const T,
+        count: impl Room,
+    ) -> Outcome<&[T]> {
+        match (count.room(), first.is_null()) {
+            (0, _) => Ok(&[]),
+            (_, true) => Err(null(position)),
+            // SAFETY: not null, so as the caller says.
+            (count, false) => Ok(unsafe { slice::from_raw_parts(first, count) }),
+        }
+    }
+
+    /// A list of handles that the call may change.
+    ///
+    /// # Errors
+    /// `Arg` for a null pointer.
+    ///
+    /// # Safety
+    /// Unless null, `first` leads to so many, which the program leaves alone during the call.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "the memory is the program's")]
+    pub unsafe fn list_mut<T: Copy>(
+        &self,
+        position: usize,
+        first: *mut T,
+        count: usize,
+    ) -> Outcome<&mut [T]> {
+        match (count, first.is_null()) {
+            (0, _) => Ok(&mut []),
+            (_, true) => Err(null(position)),
+            // SAFETY: not null, so as the caller says.
+            (_, false) => Ok(unsafe { slice::from_raw_parts_mut(first, count) }),
+        }
+    }
+
+    /// A value of so many bytes.
+    ///
+    /// # Errors
+    /// `Arg` for a null pointer.
+    ///
+    /// # Safety
+    /// As for [`Call::list`].
+    pub unsafe fn bytes(
+        &self,
+        position: usize,
+        first: *const c_void,
+        count: impl Room,
+    ) -> Outcome<&[u8]> {
+        // SAFETY: passed on.
+        unsafe { self.list(position, first.cast(), count) }
+    }
+
+    /// Packed data to read: address and size.
+    ///
+    /// # Errors
+    /// `Arg` for a null pointer or a negative size.
+    ///
+    /// # Safety
+    /// As for [`Call::list`].
+    pub unsafe fn packed(
+        &self,
+        position: usize,
+        address: *const c_void,
+        size: impl Integer,
+    ) -> Outcome<&[u8]> {
+        // SAFETY: passed on.
+        unsafe { self.list(position, address.cast(), checked_size(position + 1, size)?) }
+    }
+
+    /// Room for packed data: address and size.
+    ///
+    /// # Errors
+    /// `Arg` for a null pointer or a negative size.
+    ///
+    /// # Safety
+    /// As for [`Call::list_mut`].
+    #[expect(clippy::mut_from_ref, reason = "the memory is the program's")]
+    pub unsafe fn packed_mut(
+        &self,
+        position: usize,
+        address: *mut c_void,
+        size: impl Integer,
+    ) -> Outcome<&mut [u8]> {
+        // SAFETY: passed on.
+        unsafe { self.list_mut(position, address.cast(), checked_size(position + 1, size)?) }
+    }
+}
+
+fn checked_size(position: usize, size: impl Integer) -> Outcome<usize> {
+    usize::try_from(size.wide()).map_err(|_| {
+        let detail = format!("is {}, but must not be negative", size.wide());
+        Failure::argument(position, ErrorClass::Arg, detail)
+    })
+}
