@@ -100,10 +100,7 @@ impl Call {
     #[inline(always)]
     pub fn communicator(&self, position: usize, handle: Comm) -> Outcome<KnownCommunicator> {
         let object = match handle {
-            MPI_COMM_WORLD => match self.library.process.world_if_any() {
-                Some(world) => Rc::clone(world),
-                None => return Err(no_world(position)),
-            },
+            MPI_COMM_WORLD => self.world(position)?,
             _ => self.other_communicator(position, handle)?,
         };
         self.blame(Blamed::Communicator(handle));
@@ -112,30 +109,37 @@ impl Call {
 
     #[inline(never)]
     fn other_communicator(&self, position: usize, handle: Comm) -> Outcome<Rc<Communicator>> {
-        match handle {
-            MPI_COMM_SELF => {
-                let alone = self.library.process.alone_if_any();
-                alone.cloned().ok_or_else(|| no_world(position))
-            }
-            _ => {
-                let found = self.library.communicators.get(handle);
-                let found = found.ok_or_else(|| invalid(position, handle))?;
-                if found.is_ready() || self.only_looks() {
-                    Ok(found)
-                } else {
-                    Err(not_ready(position))
-                }
-            }
+        let found = self.known_communicator(position, handle)?;
+        if found.is_ready() { Ok(found) } else { Err(not_ready(position)) }
+    }
+
+    /// The same where the call needs the communicator's properties only, and no messages: it may
+    /// still be in the making (`MPI_Comm_idup`).
+    #[inline(always)]
+    pub fn any_communicator(&self, position: usize, handle: Comm) -> Outcome<KnownCommunicator> {
+        let object = match handle {
+            MPI_COMM_WORLD => self.world(position)?,
+            _ => self.known_communicator(position, handle)?,
+        };
+        self.blame(Blamed::Communicator(handle));
+        Ok(Named { handle, object })
+    }
+
+    #[inline(always)]
+    fn world(&self, position: usize) -> Outcome<Rc<Communicator>> {
+        match self.library.process.world_if_any() {
+            Some(world) => Ok(Rc::clone(world)),
+            None => Err(no_world(position)),
         }
     }
 
-    /// Whether the call needs a communicator's properties only, and no messages.
-    #[cold]
-    fn only_looks(&self) -> bool {
-        let name = self.entry.name;
-        ["MPI_Comm_set_", "MPI_Comm_get_", "MPI_Comm_size", "MPI_Comm_rank"]
-            .iter()
-            .any(|start| name.starts_with(start))
+    #[inline(never)]
+    fn known_communicator(&self, position: usize, handle: Comm) -> Outcome<Rc<Communicator>> {
+        if handle == MPI_COMM_SELF {
+            let alone = self.library.process.alone_if_any();
+            return alone.cloned().ok_or_else(|| no_world(position));
+        }
+        self.library.communicators.get(handle).ok_or_else(|| invalid(position, handle))
     }
 
     /// The datatype with this handle.
@@ -265,7 +269,13 @@ impl Call {
     #[inline]
     pub fn count(&self, position: usize, count: impl Integer) -> Outcome<usize> {
         let count = count.wide();
-        usize::try_from(count).map_err(|_| negative_count(self, position, count))
+        usize::try_from(count).map_err(|_| negative(position, ErrorClass::Count, count))
+    }
+
+    /// How long a list is, or where something stands in one.
+    pub fn length(&self, position: usize, length: impl Integer) -> Outcome<usize> {
+        let length = length.wide();
+        usize::try_from(length).map_err(|_| negative(position, ErrorClass::Arg, length))
     }
 }
 
@@ -327,8 +337,6 @@ fn wrong_tag(position: usize, tag: c_int) -> Failure {
 }
 
 #[cold]
-fn negative_count(call: &Call, position: usize, count: i64) -> Failure {
-    let name = call.entry.parameters.get(position - 1).copied().unwrap_or_default();
-    let class = if matches!(name, "n" | "ndims") { ErrorClass::Arg } else { ErrorClass::Count };
+fn negative(position: usize, class: ErrorClass, count: i64) -> Failure {
     Failure::argument(position, class, format!("is {count}, but must not be negative"))
 }

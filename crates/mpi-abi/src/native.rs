@@ -16,7 +16,7 @@ use mpi::{Destination, Mode, Packing, Source, Unpacking};
 use crate::arguments::{KnownCommunicator, Out, OutStatus, OutText, invalid, null};
 use crate::c::{self, Comm, Request};
 use crate::calls::requests::hand_out;
-use crate::calls::statuses::{report_status, to_c};
+use crate::calls::statuses::{report_if_any, report_status, to_c};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::report::text_of;
@@ -132,11 +132,7 @@ fn arrived(
     status: OutStatus,
 ) -> Outcome<()> {
     let (unpacking, _) = unpacking(call, message)?;
-    let arrival = unpacking.arrival(&call.library.process);
-    flag.set_flag(arrival.is_some());
-    if let Some(arrival) = arrival {
-        status.set(to_c(&arrival));
-    }
+    report_if_any(unpacking.arrival(&call.library.process), flag, status);
     Ok(())
 }
 

@@ -80,7 +80,7 @@ fn cpp_programs_compile() {
 }
 
 #[test]
-fn every_function_of_the_table_is_declared_and_exported_with_its_twin() {
+fn every_function_of_the_table_is_declared_twice_and_has_one_item() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| fs::read_to_string(root.join(path)).expect("it is committed");
     let table = read("abi/functions.tsv");
@@ -88,16 +88,18 @@ fn every_function_of_the_table_is_declared_and_exported_with_its_twin() {
         table.lines().skip(1).filter_map(|line| line.split('\t').next()).collect();
     assert_eq!(names.len(), 664);
     let header = read("include/mpi.h");
-    let folder = fs::read_dir(root.join("src/generated")).expect("it exists");
+    let folder = fs::read_dir(root.join("src/generated/entries")).expect("it exists");
     let entries: String = folder
         .map(|entry| fs::read_to_string(entry.expect("it lists").path()).expect("it is text"))
         .collect();
+    // The macros of the items export each name with and without the P.
+    let words: Vec<&str> = entries.split_ascii_whitespace().collect();
     for name in names {
         for prefix in ["", "P"] {
             assert!(header.contains(&format!(" {prefix}{name}(")), "{prefix}{name}");
-            let exported =
-                format!("\n#[unsafe(no_mangle)]\nunsafe extern \"C\" fn {prefix}{name}(");
-            assert_eq!(entries.matches(&exported).count(), 1, "{prefix}{name}");
         }
+        let item = format!("{name}(");
+        let items = words.iter().filter(|word| word.starts_with(&item));
+        assert_eq!(items.count(), 1, "{name}");
     }
 }

@@ -100,13 +100,16 @@ fn check(function: &Function, way: Way, argument: &Argument) -> Result<String, S
     Ok(format!("{name} = {}({})", argument.kind, values.join(", ")))
 }
 
-/// The checks in the order of the parameters, except that what others need comes before them, and
-/// objects first of all: the errors of all other arguments go to their error handlers.
+/// The kinds of objects to whose error handlers the errors of all other arguments go.
+const OBJECTS: [&str; 5] = ["any_communicator", "communicator", "new_handler", "session", "window"];
+
+/// The checks in the order of the parameters, except that objects come first of all, and what others
+/// need before them.
 fn in_order(mut checks: Vec<(&str, String)>) -> Vec<String> {
-    const OBJECTS: [&str; 4] = ["communicator(", "window(", "session(", "new_handler("];
-    let kind = |check: &str| check.split_once(" = ").map(|(_, kind)| kind.to_owned());
-    let is_object =
-        |check: &str| kind(check).is_some_and(|kind| OBJECTS.iter().any(|o| kind.starts_with(o)));
+    let is_object = |check: &str| {
+        let kind = check.split_once(" = ").and_then(|(_, call)| call.split_once('('));
+        kind.is_some_and(|(kind, _)| OBJECTS.contains(&kind))
+    };
     checks.sort_by_key(|(_, check)| !is_object(check));
     let mut ordered = Vec::new();
     while !checks.is_empty() {

@@ -24,12 +24,13 @@ const LOWEST_ADDRESS: isize = 4096;
 /// for that.
 #[derive(Clone, Copy, Debug)]
 pub struct Elements<'a> {
-    /// The position of the address among the arguments.
-    position: usize,
     address: *mut c_void,
-    /// The count stands before the datatype.
     count: i64,
-    datatype: TypeArgument,
+    datatype: c::Datatype,
+    /// The positions of address and datatype among the arguments; the count stands before the
+    /// datatype. Short, so that both are one store of the most frequent calls.
+    position: u16,
+    type_position: u16,
     lent: PhantomData<&'a [u8]>,
 }
 
@@ -168,8 +169,10 @@ impl<'a> Elements<'a> {
         count: impl Integer,
         datatype: TypeArgument,
     ) -> Self {
-        let (address, count) = (address.cast_mut(), count.wide());
-        Self { position, address, count, datatype, lent: PhantomData }
+        let TypeArgument { position: type_position, handle: datatype } = datatype;
+        let (address, count, lent) = (address.cast_mut(), count.wide(), PhantomData);
+        let (position, type_position) = (position as u16, type_position as u16);
+        Self { address, count, datatype, position, type_position, lent }
     }
 
     /// Whether the address is `MPI_IN_PLACE`.
@@ -183,7 +186,7 @@ impl<'a> Elements<'a> {
     /// # Errors
     /// `Count` if it is negative.
     pub fn checked_count(&self, call: &Call) -> Outcome<usize> {
-        call.count(self.datatype.position - 1, self.count)
+        call.count(self.count_position(), self.count)
     }
 
     /// The datatype, checked and committed.
@@ -191,7 +194,12 @@ impl<'a> Elements<'a> {
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
     pub fn checked_type(&self, call: &Call) -> Outcome<UsedDatatype> {
-        self.datatype.committed(call)
+        let position = self.type_position.into();
+        TypeArgument { position, handle: self.datatype }.committed(call)
+    }
+
+    fn count_position(&self) -> usize {
+        usize::from(self.type_position) - 1
     }
 
     /// The elements as a buffer.
@@ -212,7 +220,7 @@ impl<'a> Elements<'a> {
     pub fn plain_buffer(&self, call: &Call) -> Option<Buffer> {
         let count = usize::try_from(self.count).ok()?;
         // SAFETY: as many elements as the type says.
-        unsafe { plain_buffer_at(call, self.address, count, self.datatype.handle) }
+        unsafe { plain_buffer_at(call, self.address, count, self.datatype) }
     }
 
     #[cold]
@@ -252,7 +260,7 @@ impl<'a> Elements<'a> {
     fn checked_elements(&self, call: &Call) -> Outcome<(usize, UsedDatatype)> {
         let count = self.checked_count(call)?;
         let datatype = self.checked_type(call)?;
-        check_address(self.position, self.address, 0, count, &datatype)?;
+        check_address(self.position.into(), self.address, 0, count, &datatype)?;
         datatype.data_bounds(count)?;
         Ok((count, datatype))
     }
@@ -295,9 +303,9 @@ impl<'a> Blocks<'a> {
         }
         let total = total.ok_or_else(|| {
             let detail = format!("is {count}, which in {number} blocks exceeds the memory");
-            Failure::argument(elements.datatype.position - 1, ErrorClass::Count, detail)
+            Failure::argument(elements.count_position(), ErrorClass::Count, detail)
         })?;
-        check_address(elements.position, elements.address, 0, total, &datatype)?;
+        check_address(elements.position.into(), elements.address, 0, total, &datatype)?;
         // SAFETY: as above.
         let buffer = unsafe { buffer_at(elements.address, total, &datatype) }?;
         Ok((buffer, datatype, count))

@@ -324,7 +324,7 @@ pub fn comm_get_name(
 ) -> Outcome<()> {
     let name = match comm {
         MPI_COMM_NULL => b"MPI_COMM_NULL".as_slice().into(),
-        _ => call.communicator(1, comm)?.name(),
+        _ => call.any_communicator(1, comm)?.name(),
     };
     resultlen.set(comm_name.write(&name) as c_int);
     Ok(())

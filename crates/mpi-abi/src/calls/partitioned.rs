@@ -8,13 +8,13 @@ use mpi::collective::EqualBlocks;
 use mpi::info::Info;
 use mpi::{Destination, Partitioned, Partitions};
 
-use crate::arguments::{Blocks, Elements, Integer, Integers, KnownCommunicator, Out, invalid};
+use crate::arguments::{Blocks, Elements, Integer, Integers, KnownCommunicator, Out};
 use crate::c::{self, Request};
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 use crate::generated::constants::MPI_REQUEST_NULL;
 
-use super::requests::{Pending, hand_out, is_transfer};
+use super::requests::{Pending, find, hand_out};
 
 pub fn psend_init(
     call: &Call,
@@ -150,20 +150,12 @@ fn blame(error: base::Error, request_position: usize, partition_position: usize)
 
 /// The operation behind a handle; errors go to its communicator from here on.
 fn operation(call: &Call, position: usize, request: Request) -> Outcome<Rc<Partitioned>> {
-    let found = call.library.requests.with(request, |pending| {
-        call.blame(pending.blamed);
-        match &pending.work {
-            Pending::One(work) => work.partitioned().cloned(),
-            _ => None,
-        }
-    });
-    let found = found.or_else(|| is_transfer(call, request).then_some(None));
-    match found {
-        None => Err(invalid(position, request)),
-        Some(None) => {
-            let detail = "is not a partitioned operation (MPI_Psend_init, MPI_Precv_init)";
-            Err(Failure::argument(position, ErrorClass::Request, detail))
-        }
-        Some(Some(operation)) => Ok(operation),
-    }
+    let found = find(call, position, request, |work| match work {
+        Pending::One(work) => work.partitioned().cloned(),
+        _ => None,
+    })?;
+    found.ok_or_else(|| {
+        let detail = "is not a partitioned operation (MPI_Psend_init, MPI_Precv_init)";
+        Failure::argument(position, ErrorClass::Request, detail)
+    })
 }

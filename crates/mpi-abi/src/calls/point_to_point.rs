@@ -15,7 +15,7 @@ use crate::library::Library;
 use crate::report::Blamed;
 
 use super::requests::{Pending, PendingRequest, hand_out};
-use super::statuses::{report_status, to_c};
+use super::statuses::{report_if_any, report_status, to_c};
 
 macro_rules! sends {
     ($($blocking:ident, $nonblocking:ident, $persistent:ident: $mode:ident;)*) => {$(
@@ -281,11 +281,7 @@ pub fn iprobe(
     flag: Out<c_int>,
     status: OutStatus,
 ) -> Outcome<()> {
-    let found = call.library.process.iprobe(&comm, source, tag)?;
-    flag.set_flag(found.is_some());
-    if let Some(found) = found {
-        status.set(to_c(&found));
-    }
+    report_if_any(call.library.process.iprobe(&comm, source, tag)?, flag, status);
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use crate::generated::constants::MPI_REQUEST_NULL;
 use crate::report::Blamed;
 use crate::requests::{self, Named};
 
-use super::statuses::{report_status, to_c};
+use super::statuses::{report_if_any, report_status};
 use generalized::Generalized;
 
 pub use generalized::{grequest_complete, grequest_start};
@@ -54,8 +54,10 @@ pub enum Pending {
 
 /// The status of a complete request.
 enum Taken {
-    /// With whether the request is persistent, and stays.
-    Status(Status, bool),
+    /// The request is gone with it.
+    Status(Status),
+    /// The request is persistent, and stays.
+    OfPersistent(Status),
     /// The program must be asked, while nothing is borrowed.
     Ask(Rc<Generalized>),
 }
@@ -78,20 +80,23 @@ impl Pending {
         match self {
             Pending::One(request) => {
                 let status = process.take_if_ready(request)?;
-                Some(Taken::Status(status, request.is_persistent()))
+                Some(match request.is_persistent() {
+                    true => Taken::OfPersistent(status),
+                    false => Taken::Status(status),
+                })
             }
             Pending::Both { send, receive } => {
                 if !process.is_ready(send) || !process.is_ready(receive) {
                     return None;
                 }
                 process.take_status(send);
-                Some(Taken::Status(process.take_status(receive), false))
+                Some(Taken::Status(process.take_status(receive)))
             }
             Pending::Generalized(operation) => {
                 operation.is_complete().then(|| Taken::Ask(Rc::clone(operation)))
             }
             Pending::Flush(place) => {
-                process.buffer_is_empty(place).then_some(Taken::Status(Status::EMPTY, false))
+                process.buffer_is_empty(place).then_some(Taken::Status(Status::EMPTY))
             }
         }
     }
@@ -110,7 +115,7 @@ impl Pending {
             Pending::Flush(place) if process.buffer_is_empty(place) => Status::EMPTY,
             Pending::Flush(_) => return None,
         };
-        Some(Taken::Status(status, false))
+        Some(Taken::Status(status))
     }
 
     /// Whether there is nothing to wait for: a persistent request that was not started.
@@ -176,11 +181,7 @@ pub fn request_get_status(
         return Ok(());
     }
     call.library.process.progress();
-    let found = peek(call, 1, request)?;
-    flag.set_flag(found.is_some());
-    if let Some(found) = found {
-        status.set(to_c(&found));
-    }
+    report_if_any(peek(call, 1, request)?, flag, status);
     Ok(())
 }
 
@@ -287,10 +288,29 @@ fn unusable(call: &Call, position: usize, handle: Request) -> Failure {
     invalid(position, handle)
 }
 
+/// What `look` finds in a request, if it is of the kind that `look` looks for; errors from here on go
+/// to its error handler.
+pub fn find<T>(
+    call: &Call,
+    position: usize,
+    handle: Request,
+    look: impl FnOnce(&Pending) -> Option<T>,
+) -> Outcome<Option<T>> {
+    let found = call.library.requests.with(handle, |pending| {
+        call.blame(pending.blamed);
+        look(&pending.work)
+    });
+    match found {
+        Some(found) => Ok(found),
+        None if is_transfer(call, handle) => Ok(None),
+        None => Err(unusable(call, position, handle)),
+    }
+}
+
 /// Whether a handle names a send or receive that needs no place in the table; errors from here on go
 /// to its communicator.
 #[cold]
-pub fn is_transfer(call: &Call, handle: Request) -> bool {
+fn is_transfer(call: &Call, handle: Request) -> bool {
     let there = !matches!(requests::named(handle), Named::Kept);
     there && take(call, 1, handle).is_ok()
 }
@@ -349,18 +369,15 @@ fn finish_kept(
     let found = call.library.requests.settle(handle, |pending| {
         call.blame(pending.blamed);
         let taken = pending.work.take_if_ready(process);
-        let spent = !matches!(taken, None | Some(Taken::Status(_, true)));
+        let spent = !matches!(taken, None | Some(Taken::OfPersistent(_)));
         (taken, spent)
     });
-    match found {
-        None => Err(unusable(call, position, handle)),
-        Some(None) => Ok(None),
-        Some(Some(Taken::Status(status, true))) => Ok(Some((status, handle))),
-        Some(Some(Taken::Status(status, false))) => Ok(Some((status, MPI_REQUEST_NULL))),
-        Some(Some(Taken::Ask(operation))) => {
-            Ok(Some((finish_generalized(&operation), MPI_REQUEST_NULL)))
-        }
-    }
+    let taken = found.ok_or_else(|| unusable(call, position, handle))?;
+    Ok(taken.map(|taken| match taken {
+        Taken::OfPersistent(status) => (status, handle),
+        Taken::Status(status) => (status, MPI_REQUEST_NULL),
+        Taken::Ask(operation) => (finish_generalized(&operation), MPI_REQUEST_NULL),
+    }))
 }
 
 #[cold]
@@ -386,7 +403,7 @@ fn peek(call: &Call, position: usize, handle: Request) -> Outcome<Option<Status>
     };
     let taken = found.ok_or_else(|| unusable(call, position, handle))?;
     Ok(taken.map(|taken| match taken {
-        Taken::Status(status, _) => status,
+        Taken::Status(status) | Taken::OfPersistent(status) => status,
         Taken::Ask(operation) => operation.ask_status(),
     }))
 }

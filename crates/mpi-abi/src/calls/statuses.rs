@@ -34,6 +34,14 @@ pub fn report_status(status: mpi::Status, place: OutStatus) -> Outcome<()> {
     }
 }
 
+/// Tells the program the status of a message or request, if there is one yet, and whether there is.
+pub fn report_if_any(found: Option<mpi::Status>, flag: Out<c_int>, place: OutStatus) {
+    flag.set_flag(found.is_some());
+    if let Some(found) = found {
+        place.set(to_c(&found));
+    }
+}
+
 pub fn get_count(
     _call: &Call,
     status: &Status,

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use base::{Error, ErrorClass};
 use mpi::{Source, Status};
 
-use super::{Pending, PendingRequest, is_transfer, unusable};
+use super::{Pending, PendingRequest, find};
 use crate::arguments::{Callback, Out, null};
 use crate::c::{self, Request};
 use crate::entry::Call;
@@ -103,13 +103,11 @@ pub fn grequest_start(
 }
 
 pub fn grequest_complete(call: &Call, request: Request) -> Outcome<()> {
-    let table = &call.library.requests;
-    let operation = table.with(request, |pending| match &pending.work {
+    let found = find(call, 1, request, |work| match work {
         Pending::Generalized(operation) => Some(Rc::clone(operation)),
         _ => None,
-    });
-    let operation = operation.or_else(|| is_transfer(call, request).then_some(None));
-    let operation = operation.ok_or_else(|| unusable(call, 1, request))?.ok_or_else(|| {
+    })?;
+    let operation = found.ok_or_else(|| {
         let detail = "is not a generalized request; the library completes it";
         Failure::argument(1, ErrorClass::Request, detail)
     })?;
@@ -119,6 +117,6 @@ pub fn grequest_complete(call: &Call, request: Request) -> Outcome<()> {
     if !operation.given_up.get() {
         return Ok(());
     }
-    table.forget(request);
+    call.library.requests.forget(request);
     operation.let_go().map_or(Ok(()), |error| Err(error.into()))
 }

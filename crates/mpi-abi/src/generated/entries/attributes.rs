@@ -54,14 +54,14 @@ entry! {
 entry! {
     open MPI_Comm_get_attr(comm: Comm, comm_keyval: c_int, attribute_val: *mut c_void,
         flag: *mut c_int);
-    comm = communicator(1, comm); attribute_val = out_pointer(3, attribute_val);
+    comm = any_communicator(1, comm); attribute_val = out_pointer(3, attribute_val);
     flag = out(4, flag);
     => calls::attributes::comm_get_attr(comm, comm_keyval, attribute_val, flag)
 }
 
 entry! {
     open MPI_Comm_set_attr(comm: Comm, comm_keyval: c_int, attribute_val: *mut c_void);
-    comm = communicator(1, comm); attribute_val = address(3, attribute_val);
+    comm = any_communicator(1, comm); attribute_val = address(3, attribute_val);
     => calls::attributes::comm_set_attr(comm, comm_keyval, attribute_val)
 }
 

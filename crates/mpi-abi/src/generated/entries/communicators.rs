@@ -56,7 +56,7 @@ entry! {
 
 entry! {
     open MPI_Comm_get_info(comm: Comm, info_used: *mut Info);
-    comm = communicator(1, comm); info_used = out(2, info_used);
+    comm = any_communicator(1, comm); info_used = out(2, info_used);
     => calls::communicators::comm_get_info(comm, info_used)
 }
 
@@ -93,7 +93,7 @@ entry! {
 
 entry! {
     open MPI_Comm_rank(comm: Comm, rank: *mut c_int);
-    comm = communicator(1, comm); rank = out(2, rank);
+    comm = any_communicator(1, comm); rank = out(2, rank);
     => calls::communicators::comm_rank(comm, rank)
 }
 
@@ -111,19 +111,19 @@ entry! {
 
 entry! {
     open MPI_Comm_set_info(comm: Comm, info: Info);
-    comm = communicator(1, comm); info = optional_info(2, info);
+    comm = any_communicator(1, comm); info = optional_info(2, info);
     => calls::communicators::comm_set_info(comm, info)
 }
 
 entry! {
     open MPI_Comm_set_name(comm: Comm, comm_name: *const c_char);
-    comm = communicator(1, comm); comm_name = text(2, comm_name);
+    comm = any_communicator(1, comm); comm_name = text(2, comm_name);
     => calls::communicators::comm_set_name(comm, comm_name)
 }
 
 entry! {
     open MPI_Comm_size(comm: Comm, size: *mut c_int);
-    comm = communicator(1, comm); size = out(2, size);
+    comm = any_communicator(1, comm); size = out(2, size);
     => calls::communicators::comm_size(comm, size)
 }
 

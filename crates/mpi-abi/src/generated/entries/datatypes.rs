@@ -34,7 +34,7 @@ entry! {
         array_of_gsizes: *const c_int, array_of_distribs: *const c_int,
         array_of_dargs: *const c_int, array_of_psizes: *const c_int, order: c_int,
         oldtype: Datatype, newtype: *mut Datatype);
-    ndims = count(3, ndims); array_of_gsizes = integers(4, array_of_gsizes, ndims);
+    ndims = length(3, ndims); array_of_gsizes = integers(4, array_of_gsizes, ndims);
     array_of_distribs = integers(5, array_of_distribs, ndims);
     array_of_dargs = integers(6, array_of_dargs, ndims);
     array_of_psizes = integers(7, array_of_psizes, ndims); oldtype = datatype(9, oldtype);
@@ -47,7 +47,7 @@ entry! {
     open MPI_Type_create_darray_c(size: c_int, rank: c_int, ndims: c_int,
         array_of_gsizes: *const i64, array_of_distribs: *const c_int, array_of_dargs: *const c_int,
         array_of_psizes: *const c_int, order: c_int, oldtype: Datatype, newtype: *mut Datatype);
-    ndims = count(3, ndims); array_of_gsizes = integers(4, array_of_gsizes, ndims);
+    ndims = length(3, ndims); array_of_gsizes = integers(4, array_of_gsizes, ndims);
     array_of_distribs = integers(5, array_of_distribs, ndims);
     array_of_dargs = integers(6, array_of_dargs, ndims);
     array_of_psizes = integers(7, array_of_psizes, ndims); oldtype = datatype(9, oldtype);
@@ -190,7 +190,7 @@ entry! {
     open MPI_Type_create_subarray(ndims: c_int, array_of_sizes: *const c_int,
         array_of_subsizes: *const c_int, array_of_starts: *const c_int, order: c_int,
         oldtype: Datatype, newtype: *mut Datatype);
-    ndims = count(1, ndims); array_of_sizes = integers(2, array_of_sizes, ndims);
+    ndims = length(1, ndims); array_of_sizes = integers(2, array_of_sizes, ndims);
     array_of_subsizes = integers(3, array_of_subsizes, ndims);
     array_of_starts = integers(4, array_of_starts, ndims); oldtype = datatype(6, oldtype);
     newtype = out(7, newtype);
@@ -202,7 +202,7 @@ entry! {
     open MPI_Type_create_subarray_c(ndims: c_int, array_of_sizes: *const i64,
         array_of_subsizes: *const i64, array_of_starts: *const i64, order: c_int,
         oldtype: Datatype, newtype: *mut Datatype);
-    ndims = count(1, ndims); array_of_sizes = integers(2, array_of_sizes, ndims);
+    ndims = length(1, ndims); array_of_sizes = integers(2, array_of_sizes, ndims);
     array_of_subsizes = integers(3, array_of_subsizes, ndims);
     array_of_starts = integers(4, array_of_starts, ndims); oldtype = datatype(6, oldtype);
     newtype = out(7, newtype);

@@ -25,13 +25,13 @@ entry! {
 
 entry! {
     open MPI_Comm_get_errhandler(comm: Comm, errhandler: *mut Errhandler);
-    comm = communicator(1, comm); errhandler = out(2, errhandler);
+    comm = any_communicator(1, comm); errhandler = out(2, errhandler);
     => calls::error_handlers::comm_get_errhandler(comm, errhandler)
 }
 
 entry! {
     open MPI_Comm_set_errhandler(comm: Comm, errhandler: Errhandler);
-    comm = communicator(1, comm); errhandler = error_handler(2, errhandler);
+    comm = any_communicator(1, comm); errhandler = error_handler(2, errhandler);
     => calls::error_handlers::comm_set_errhandler(comm, errhandler)
 }
 

@@ -25,7 +25,7 @@ entry! {
 
 entry! {
     open MPI_Group_excl(group: Group, n: c_int, ranks: *const c_int, newgroup: *mut Group);
-    group = group(1, group); n = count(2, n); ranks = integers(3, ranks, n);
+    group = group(1, group); n = length(2, n); ranks = integers(3, ranks, n);
     newgroup = out(4, newgroup);
     => calls::groups::group_excl(group, ranks, newgroup)
 }
@@ -38,7 +38,7 @@ entry! {
 
 entry! {
     open MPI_Group_incl(group: Group, n: c_int, ranks: *const c_int, newgroup: *mut Group);
-    group = group(1, group); n = count(2, n); ranks = integers(3, ranks, n);
+    group = group(1, group); n = length(2, n); ranks = integers(3, ranks, n);
     newgroup = out(4, newgroup);
     => calls::groups::group_incl(group, ranks, newgroup)
 }
@@ -51,14 +51,14 @@ entry! {
 
 entry! {
     open MPI_Group_range_excl(group: Group, n: c_int, ranges: *mut [c_int; 3], newgroup: *mut Group);
-    group = group(1, group); n = count(2, n); ranges = list(3, ranges, n);
+    group = group(1, group); n = length(2, n); ranges = list(3, ranges, n);
     newgroup = out(4, newgroup);
     => calls::groups::group_range_excl(group, ranges, newgroup)
 }
 
 entry! {
     open MPI_Group_range_incl(group: Group, n: c_int, ranges: *mut [c_int; 3], newgroup: *mut Group);
-    group = group(1, group); n = count(2, n); ranges = list(3, ranges, n);
+    group = group(1, group); n = length(2, n); ranges = list(3, ranges, n);
     newgroup = out(4, newgroup);
     => calls::groups::group_range_incl(group, ranges, newgroup)
 }
@@ -78,7 +78,7 @@ entry! {
 entry! {
     open MPI_Group_translate_ranks(group1: Group, n: c_int, ranks1: *const c_int, group2: Group,
         ranks2: *mut c_int);
-    group1 = group(1, group1); n = count(2, n); ranks1 = integers(3, ranks1, n);
+    group1 = group(1, group1); n = length(2, n); ranks1 = integers(3, ranks1, n);
     group2 = group(4, group2); ranks2 = out_integers(5, ranks2, n);
     => calls::groups::group_translate_ranks(group1, ranks1, group2, ranks2)
 }

@@ -52,7 +52,7 @@ entry! {
 entry! {
     any MPI_Session_get_nth_pset(session: Session, info: Info, n: c_int, pset_len: *mut c_int,
         pset_name: *mut c_char);
-    session = session(1, session); info = optional_info(2, info); n = count(3, n);
+    session = session(1, session); info = optional_info(2, info); n = length(3, n);
     pset_len = out_sized_text(4, pset_len, pset_name);
     => calls::sessions::session_get_nth_pset(session, info, n, pset_len)
 }

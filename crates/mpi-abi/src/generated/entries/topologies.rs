@@ -20,8 +20,9 @@ entry! {
 entry! {
     open MPI_Cart_create(comm_old: Comm, ndims: c_int, dims: *const c_int, periods: *const c_int,
         reorder: c_int, comm_cart: *mut Comm);
-    comm_old = communicator(1, comm_old); ndims = count(2, ndims); dims = integers(3, dims, ndims);
-    periods = integers(4, periods, ndims); comm_cart = out(6, comm_cart);
+    comm_old = communicator(1, comm_old); ndims = length(2, ndims);
+    dims = integers(3, dims, ndims); periods = integers(4, periods, ndims);
+    comm_cart = out(6, comm_cart);
     => calls::topologies::cart_create(comm_old, dims, periods, reorder, comm_cart)
 }
 
@@ -36,7 +37,7 @@ entry! {
 entry! {
     open MPI_Cart_map(comm: Comm, ndims: c_int, dims: *const c_int, periods: *const c_int,
         newrank: *mut c_int);
-    comm = communicator(1, comm); ndims = count(2, ndims); dims = integers(3, dims, ndims);
+    comm = communicator(1, comm); ndims = length(2, ndims); dims = integers(3, dims, ndims);
     periods = integers(4, periods, ndims); newrank = out(5, newrank);
     => calls::topologies::cart_map(comm, dims, periods, newrank)
 }
@@ -71,7 +72,7 @@ entry! {
 
 entry! {
     open MPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int);
-    ndims = count(2, ndims); dims = out_integers(3, dims, ndims);
+    ndims = length(2, ndims); dims = out_integers(3, dims, ndims);
     => calls::topologies::dims_create(nnodes, dims)
 }
 
