@@ -36,7 +36,6 @@ const SHARED_NAMES: &[&str] = &[
     "Room",
     "Segment",
     "Settled",
-    "Shape",
     "Source",
     "Status",
     "Transfer",

@@ -22,7 +22,7 @@ use crate::failure::{Failure, Outcome};
 use crate::report::Blamed;
 
 use blocks::BlockList;
-use reductions::{CountedOperands, Operands, ReduceOperands};
+use reductions::{CountedOperands, ReduceOperands, ReductionBuffers};
 
 pub use neighborhoods::{incoming, outgoing};
 pub use reductions::reduce_local;
@@ -127,17 +127,17 @@ forms! {
         operands: ReduceOperands, op: KnownOperation, root: Root
     );
     reductions::allreduce [true] => allreduce, iallreduce, allreduce_init(
-        operands: Operands, op: KnownOperation
+        operands: ReductionBuffers, op: KnownOperation
     );
     reductions::reduce_scatter_block [true] =>
         reduce_scatter_block, ireduce_scatter_block, reduce_scatter_block_init(
-        operands: Operands, op: KnownOperation
+        operands: ReductionBuffers, op: KnownOperation
     );
     reductions::reduce_scatter [true] => reduce_scatter, ireduce_scatter, reduce_scatter_init(
         operands: CountedOperands, op: KnownOperation
     );
-    reductions::scan [true] => scan, iscan, scan_init(operands: Operands, op: KnownOperation);
-    reductions::exscan [true] => exscan, iexscan, exscan_init(operands: Operands, op: KnownOperation);
+    reductions::scan [true] => scan, iscan, scan_init(operands: ReductionBuffers, op: KnownOperation);
+    reductions::exscan [true] => exscan, iexscan, exscan_init(operands: ReductionBuffers, op: KnownOperation);
 }
 
 /// Begins an operation, and makes a request of it.

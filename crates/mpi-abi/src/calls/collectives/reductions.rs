@@ -29,7 +29,7 @@ const OPERATION_POSITION: usize = 5;
 /// `received` at the second, or as many as are sent if they lie there: in memory that the operation of
 /// the call may use until it is complete. Whoever makes one, during `'a`, vouches for that.
 #[derive(Clone, Copy)]
-pub struct Operands<'a> {
+pub struct ReductionBuffers<'a> {
     send: *const c_void,
     receive: *mut c_void,
     sent: usize,
@@ -38,26 +38,26 @@ pub struct Operands<'a> {
     lent: PhantomData<&'a [u8]>,
 }
 
-/// Operands of a reduction whose result one process gets.
+/// ReductionBuffers of a reduction whose result one process gets.
 #[derive(Clone, Copy)]
 pub struct ReduceOperands<'a> {
-    operands: Operands<'a>,
+    operands: ReductionBuffers<'a>,
     /// How many elements there are where they matter.
     count: usize,
 }
 
-/// Operands of which each process gets as many results as a list says.
+/// ReductionBuffers of which each process gets as many results as a list says.
 #[derive(Clone)]
 pub struct CountedOperands<'a> {
-    operands: Operands<'a>,
+    operands: ReductionBuffers<'a>,
     counts: Vec<usize>,
 }
 
 impl Call {
-    /// Operands and result: both addresses, count and datatype.
+    /// ReductionBuffers and result: both addresses, count and datatype.
     ///
     /// # Safety
-    /// As [`Operands`] says, for `count` elements each.
+    /// As [`ReductionBuffers`] says, for `count` elements each.
     #[inline(always)]
     pub unsafe fn operands(
         &self,
@@ -66,11 +66,11 @@ impl Call {
         receive: *mut c_void,
         count: impl Integer,
         datatype: Datatype,
-    ) -> Outcome<Operands<'_>> {
+    ) -> Outcome<ReductionBuffers<'_>> {
         let count = self.count(position + 2, count)?;
         let datatype = self.used_type(position + 3, datatype)?;
         let lent = PhantomData;
-        Ok(Operands { send, receive, sent: count, received: count, datatype, lent })
+        Ok(ReductionBuffers { send, receive, sent: count, received: count, datatype, lent })
     }
 
     /// The same, where each address may or may not matter.
@@ -93,13 +93,13 @@ impl Call {
         let count = operands.sent;
         let sent = if sends { count } else { 0 };
         let received = if receives { count } else { 0 };
-        Ok(ReduceOperands { operands: Operands { sent, received, ..operands }, count })
+        Ok(ReduceOperands { operands: ReductionBuffers { sent, received, ..operands }, count })
     }
 
     /// The same for as many blocks as processes, of which each gets the result of one.
     ///
     /// # Safety
-    /// As [`Operands`] says, for `count` elements in each block.
+    /// As [`ReductionBuffers`] says, for `count` elements in each block.
     pub unsafe fn block_operands(
         &self,
         position: usize,
@@ -108,17 +108,17 @@ impl Call {
         count: impl Integer,
         datatype: Datatype,
         processes: u32,
-    ) -> Outcome<Operands<'_>> {
+    ) -> Outcome<ReductionBuffers<'_>> {
         // SAFETY: passed on.
         let operands = unsafe { self.operands(position, send, receive, count, datatype) }?;
         let sent = operands.received.saturating_mul(processes as usize);
-        Ok(Operands { sent, ..operands })
+        Ok(ReductionBuffers { sent, ..operands })
     }
 
     /// The same for blocks with a count each: both addresses, counts and datatype.
     ///
     /// # Safety
-    /// As [`Operands`] says, for as many elements as the counts say; and as
+    /// As [`ReductionBuffers`] says, for as many elements as the counts say; and as
     /// [`Integers`](crate::arguments::Integers) says for these.
     #[expect(clippy::too_many_arguments, reason = "four are the standard's")]
     pub unsafe fn counted_operands(
@@ -137,12 +137,13 @@ impl Call {
         let sent = counts.iter().fold(0_usize, |sum, count| sum.saturating_add(*count));
         let received = counts[rank as usize];
         let datatype = self.used_type(position + 3, datatype)?;
-        let operands = Operands { send, receive, sent, received, datatype, lent: PhantomData };
+        let operands =
+            ReductionBuffers { send, receive, sent, received, datatype, lent: PhantomData };
         Ok(CountedOperands { operands, counts })
     }
 }
 
-impl Operands<'_> {
+impl ReductionBuffers<'_> {
     /// This process's operands; none if they are where the result goes.
     #[inline(always)]
     fn sent(&self, call: &Call, datatype: &UsedDatatype) -> Outcome<Option<Buffer>> {
@@ -162,7 +163,7 @@ impl Operands<'_> {
         unsafe { elements(call, RECEIVE_POSITION, self.receive, room, datatype) }
     }
 
-    /// Operands and result of a reduction in which every process gets a result.
+    /// ReductionBuffers and result of a reduction in which every process gets a result.
     #[inline(always)]
     fn reduction(&self, call: &Call, op: &KnownOperation) -> Outcome<Reduction> {
         let datatype = self.datatype.committed(call)?;
@@ -259,7 +260,7 @@ pub fn reduce(
 
 pub fn allreduce(
     call: &Call,
-    operands: Operands,
+    operands: ReductionBuffers,
     op: KnownOperation,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
@@ -268,7 +269,7 @@ pub fn allreduce(
 
 pub fn reduce_scatter_block(
     call: &Call,
-    operands: Operands,
+    operands: ReductionBuffers,
     op: KnownOperation,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
@@ -288,7 +289,7 @@ pub fn reduce_scatter(
 
 pub fn scan(
     call: &Call,
-    operands: Operands,
+    operands: ReductionBuffers,
     op: KnownOperation,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
@@ -297,14 +298,14 @@ pub fn scan(
 
 pub fn exscan(
     call: &Call,
-    operands: Operands,
+    operands: ReductionBuffers,
     op: KnownOperation,
     comm: &KnownCommunicator,
 ) -> Outcome<Collective> {
     Ok(collective::exscan(comm, operands.sent, operands.reduction(call, &op)?)?)
 }
 
-pub fn reduce_local(call: &Call, operands: Operands, op: KnownOperation) -> Outcome<()> {
+pub fn reduce_local(call: &Call, operands: ReductionBuffers, op: KnownOperation) -> Outcome<()> {
     let datatype = operands.datatype.committed(call)?;
     // SAFETY: the operands lie there, as the type says; in place makes no sense here.
     let from = unsafe { elements(call, 1, operands.send, operands.sent, &datatype) }?;
