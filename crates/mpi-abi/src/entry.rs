@@ -92,8 +92,8 @@ fn enter_with(
     code
 }
 
-/// Runs a call that any thread may make between `MPI_Init` and `MPI_Finalize`, whatever the level of
-/// thread support: others may be inside, so it passes no door and `body` uses only what does not
+/// Runs a call that any thread may make between `MPI_Init` and `MPI_Finalize`, whatever the level
+/// of thread support: others may be inside, so it passes no door and `body` uses only what does not
 /// change meanwhile.
 pub fn enter_any_thread(entry: &'static Entry, body: impl FnOnce(&Call) -> Outcome<()>) -> c_int {
     let phase = PHASE.load(Ordering::Acquire);

@@ -2,8 +2,8 @@
 //!
 //! A handle of ours is generation (32 bits, at least 1), kind (4 bits), index (28 bits). Freeing an
 //! object changes the generation of its place, so that a handle that outlived its object is found
-//! out, also when the place is taken again. Values under 0x1000 are the predefined handles. Requests
-//! have more kinds of handles: [`crate::requests`].
+//! out, also when the place is taken again. Values under 0x1000 are the predefined handles.
+//! Requests have more kinds of handles: [`crate::requests`].
 
 use std::cell::RefCell;
 use std::ffi::c_int;

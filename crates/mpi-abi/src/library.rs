@@ -98,8 +98,8 @@ struct Shared(Library);
 // - At MPI_THREAD_MULTIPLE, before MPI_Init and after MPI_Finalize each call holds the lock of the
 //   process (`crate::entry`) from its first look at the library to its last; it is given up only
 //   inside waiting, where nothing is borrowed. Objects that are not `Send` never leave the library.
-// - What calls of the tools interface use without that is safe to share by itself: `Library::tools`,
-//   and the instruments and the configuration of the process.
+// - What calls of the tools interface use without that is safe to share by itself:
+//   `Library::tools`, and the instruments and the configuration of the process.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}

@@ -299,8 +299,8 @@ impl Call {
     /// The bytes of several segments: list and length.
     ///
     /// # Safety
-    /// Unless null, `segments` leads to so many segments, which stay as they are during the call; and
-    /// their bytes lie in memory that the message may use until it has ended.
+    /// Unless null, `segments` leads to so many segments, which stay as they are during the call;
+    /// and their bytes lie in memory that the message may use until it has ended.
     unsafe fn segments(
         &self,
         position: usize,

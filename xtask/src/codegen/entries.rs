@@ -103,8 +103,8 @@ fn check(function: &Function, way: Way, argument: &Argument) -> Result<String, S
 /// The kinds of objects to whose error handlers the errors of all other arguments go.
 const OBJECTS: [&str; 5] = ["any_communicator", "communicator", "new_handler", "session", "window"];
 
-/// The checks in the order of the parameters, except that objects come first of all, and what others
-/// need before them.
+/// The checks in the order of the parameters, except that objects come first of all, and what
+/// others need before them.
 fn in_order(mut checks: Vec<(&str, String)>) -> Vec<String> {
     let is_object = |check: &str| {
         let kind = check.split_once(" = ").and_then(|(_, call)| call.split_once('('));

@@ -19,9 +19,9 @@ const LOWEST_ADDRESS: isize = 4096;
 
 /// Address, count and datatype of a message, not yet checked.
 ///
-/// Unless what they say is wrong, `count` elements of the datatype lie at the address, in memory that
-/// the operation of the call may use until it is complete: whoever makes one, during `'a`, vouches
-/// for that.
+/// Unless what they say is wrong, `count` elements of the datatype lie at the address, in memory
+/// that the operation of the call may use until it is complete: whoever makes one, during `'a`,
+/// vouches for that.
 #[derive(Clone, Copy, Debug)]
 pub struct Elements<'a> {
     address: *mut c_void,

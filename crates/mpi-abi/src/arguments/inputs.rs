@@ -11,8 +11,8 @@ use crate::c::Status;
 use crate::entry::Call;
 use crate::failure::{Failure, Outcome};
 
-/// A function of the program of type `F`, or one of the numbers that stand for predefined ones: whoever
-/// makes one vouches for that.
+/// A function of the program of type `F`, or one of the numbers that stand for predefined ones:
+/// whoever makes one vouches for that.
 #[derive(Clone, Copy, Debug)]
 pub struct Callback<F> {
     address: *const c_void,
@@ -23,8 +23,8 @@ impl<F: Copy> Callback<F> {
     /// As whoever calls this says.
     ///
     /// # Safety
-    /// Unless null or one of the numbers that the standard names, `address` is that of a function of
-    /// this type.
+    /// Unless null or one of the numbers that the standard names, `address` is that of a function
+    /// of this type.
     pub unsafe fn new(address: *const c_void) -> Self {
         const { assert!(size_of::<F>() == size_of::<*const c_void>(), "F is a pointer to a function") };
         Self { address, function: PhantomData }

@@ -29,8 +29,8 @@ pub struct OutText<'a> {
     lent: PhantomData<&'a mut [u8]>,
 }
 
-/// A place for a string beside that for its length: the room on the way in, the length with the zero
-/// byte on the way out.
+/// A place for a string beside that for its length: the room on the way in, the length with the
+/// zero byte on the way out.
 #[derive(Clone, Copy, Debug)]
 pub struct OutSizedText<'a> {
     /// The position of the text among the arguments.

@@ -128,7 +128,8 @@ impl Tools {
     /// `MPI_T_ERR_INVALID` for a null pointer.
     ///
     /// # Safety
-    /// Unless null, it points to a string that ends with a zero byte and stays as it is during the call.
+    /// Unless null, it points to a string that ends with a zero byte and stays as it is during the
+    /// call.
     pub unsafe fn name(&self, name: *const c_char) -> Result<&[u8], c_int> {
         if name.is_null() {
             return Err(MPI_T_ERR_INVALID);

@@ -119,8 +119,8 @@ fn copy_function(function: CopyInC, extra_state: *mut c_void) -> CopyFunction {
     Rc::new(move |object, keyval, value| {
         let mut copied = ptr::null_mut();
         let mut flag = 0;
-        // SAFETY: `Callback` holds the program's function of this type, which may be called with the
-        // state that came with it; the places are ours.
+        // SAFETY: `Callback` holds the program's function of this type, which may be called with
+        // the state that came with it; the places are ours.
         let code = unsafe {
             function(
                 object as usize,

@@ -1,5 +1,5 @@
-//! The buffers of buffered sends: of the process, of a communicator, of a session (section 3.6 of the
-//! standard).
+//! The buffers of buffered sends: of the process, of a communicator, of a session (section 3.6 of
+//! the standard).
 
 use std::rc::Rc;
 

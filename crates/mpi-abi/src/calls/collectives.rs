@@ -1,5 +1,5 @@
-//! Collective operations (chapter 6 of the standard), each in three forms: blocking, nonblocking and
-//! persistent. What differs between operations is how their arguments become something that is
+//! Collective operations (chapter 6 of the standard), each in three forms: blocking, nonblocking
+//! and persistent. What differs between operations is how their arguments become something that is
 //! ready to run; the modules below do that.
 
 mod blocks;

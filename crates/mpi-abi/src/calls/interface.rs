@@ -188,8 +188,8 @@ fn logical_bytes(size: c_int) -> Outcome<usize> {
     Err(Failure::argument(1, ErrorClass::Arg, detail))
 }
 
-/// Memory of `MPI_Alloc_mem` is aligned to this, and has its size and alignment in so many bytes before
-/// it. Memory with a place is aligned to whole pages instead.
+/// Memory of `MPI_Alloc_mem` is aligned to this, and has its size and alignment in so many bytes
+/// before it. Memory with a place is aligned to whole pages instead.
 const ALIGNMENT: usize = 64;
 
 /// How many bytes a page has, at least.
@@ -249,7 +249,8 @@ pub fn alloc_mem(
     Ok(())
 }
 
-/// Memory of the program that `MPI_Alloc_mem` made and nobody freed: whoever makes one vouches for that.
+/// Memory of the program that `MPI_Alloc_mem` made and nobody freed: whoever makes one vouches for
+/// that.
 pub struct Allocated(NonNull<u8>);
 
 impl Call {

@@ -71,9 +71,9 @@ sends! {
 
 sends!(send_init: Standard);
 
-/// The most frequent calls. Their code for plain buffers stands apart: such a buffer is never moved,
-/// as a move reads at once what was written in two parts, and that waits until all that was written
-/// before has left the core, a line in shared memory included.
+/// The most frequent calls. Their code for plain buffers stands apart: such a buffer is never
+/// moved, as a move reads at once what was written in two parts, and that waits until all that was
+/// written before has left the core, a line in shared memory included.
 macro_rules! frequent {
     ($($name:ident, $apart:ident, $with:ident($($argument:ident: $type:ty),*);)*) => {$(
         #[inline(always)]

@@ -288,8 +288,8 @@ fn unusable(call: &Call, position: usize, handle: Request) -> Failure {
     invalid(position, handle)
 }
 
-/// What `look` finds in a request, if it is of the kind that `look` looks for; errors from here on go
-/// to its error handler.
+/// What `look` finds in a request, if it is of the kind that `look` looks for; errors from here on
+/// go to its error handler.
 pub fn find<T>(
     call: &Call,
     position: usize,
@@ -307,8 +307,8 @@ pub fn find<T>(
     }
 }
 
-/// Whether a handle names a send or receive that needs no place in the table; errors from here on go
-/// to its communicator.
+/// Whether a handle names a send or receive that needs no place in the table; errors from here on
+/// go to its communicator.
 #[cold]
 fn is_transfer(call: &Call, handle: Request) -> bool {
     let there = !matches!(requests::named(handle), Named::Kept);

@@ -1,4 +1,5 @@
-//! Sessions, and what is made of groups alone (sections 11.3, 7.3.2, 7.4.2 and 7.6.2 of the standard).
+//! Sessions, and what is made of groups alone (sections 11.3, 7.3.2, 7.4.2 and 7.6.2 of the
+//! standard).
 
 use std::ffi::c_int;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! The macros behind the exported functions. Each function is one item, which says how the call gets
-//! in, its C parameters, what is made of them, and what is called with that:
+//! The macros behind the exported functions. Each function is one item, which says how the call
+//! gets in, its C parameters, what is made of them, and what is called with that:
 //!
 //! ```text
 //! entry! {

@@ -16,9 +16,9 @@ use crate::failure::Outcome;
 
 /// Blocks of elements, each with a count, a displacement and a datatype.
 ///
-/// Unless the address is `MPI_IN_PLACE`, or what the lists say is wrong, each block lies so far from
-/// the address, in memory that the operation of the call may use until it is complete: whoever makes
-/// one, during `'a`, vouches for that.
+/// Unless the address is `MPI_IN_PLACE`, or what the lists say is wrong, each block lies so far
+/// from the address, in memory that the operation of the call may use until it is complete: whoever
+/// makes one, during `'a`, vouches for that.
 #[derive(Clone, Copy)]
 pub struct BlockList<'a> {
     /// The position of the address among the arguments.

@@ -1,5 +1,5 @@
-//! Collective operations that move data: from arguments to what is ready to run (sections 6.3 to 6.8
-//! of the standard).
+//! Collective operations that move data: from arguments to what is ready to run (sections 6.3 to
+//! 6.8 of the standard).
 
 use memory::Buffer;
 use mpi::collective::{self, Collective, Root};

@@ -23,11 +23,12 @@ const RECEIVE_POSITION: usize = 2;
 /// And the operation is the fifth.
 const OPERATION_POSITION: usize = 5;
 
-/// Where the operands of a reduction are, and where the result goes; their number is not yet checked.
+/// Where the operands of a reduction are, and where the result goes; their number is not yet
+/// checked.
 ///
 /// `sent` elements of the datatype lie at the first address, unless that is `MPI_IN_PLACE`, and
-/// `received` at the second, or as many as are sent if they lie there: in memory that the operation of
-/// the call may use until it is complete. Whoever makes one, during `'a`, vouches for that.
+/// `received` at the second, or as many as are sent if they lie there: in memory that the operation
+/// of the call may use until it is complete. Whoever makes one, during `'a`, vouches for that.
 #[derive(Clone, Copy)]
 pub struct ReductionBuffers<'a> {
     send: *const c_void,

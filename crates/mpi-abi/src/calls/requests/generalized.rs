@@ -20,7 +20,8 @@ type QueryInC = unsafe extern "C" fn(*mut c_void, *mut c::Status) -> c_int;
 type FreeInC = unsafe extern "C" fn(*mut c_void) -> c_int;
 type CancelInC = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
 
-/// An operation of the program: its functions, which may be called with the state that came with them.
+/// An operation of the program: its functions, which may be called with the state that came with
+/// them.
 #[derive(Debug)]
 pub struct Generalized {
     query: QueryInC,

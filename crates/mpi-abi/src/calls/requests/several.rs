@@ -359,7 +359,8 @@ fn check(call: &Call, handles: &[Request]) -> Outcome<()> {
     Ok(())
 }
 
-/// Why a request of a list cannot be used; the error goes to the communicator of the first that can.
+/// Why a request of a list cannot be used; the error goes to the communicator of the first that
+/// can.
 #[cold]
 fn unusable_of(call: &Call, handles: &[Request], handle: Request) -> Failure {
     let process = &call.library.process;
