@@ -25,8 +25,8 @@ const VERSION: &str = "shm1";
 
 static NODE: OnceLock<String> = OnceLock::new();
 
-/// Gives this machine a name beside its own: processes that name it otherwise are taken for those of
-/// other machines. To be called before anything else, and not twice.
+/// Gives this machine a name beside its own: processes that name it otherwise are taken for those
+/// of other machines. To be called before anything else, and not twice.
 pub(crate) fn name_node(node: &str) {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     // A second name comes too late: cards with the first one are published.

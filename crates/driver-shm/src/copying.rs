@@ -1,19 +1,19 @@
 //! How large messages inside a machine are copied: once, by the system, at the receiver's order or
-//! jointly, at that of both processes; or twice, by both at the same time, through a pipe, which the
-//! sender fills through its caches or past them, or through the ring.
+//! jointly, at that of both processes; or twice, by both at the same time, through a pipe, which
+//! the sender fills through its caches or past them, or through the ring.
 //!
-//! None is always the fastest. The ring has the shortest beginning. Two near cores that copy at once,
-//! through a pipe that stays in the cache they share, beat one copy by the system two to three times;
-//! between far cores it is the other way round unless the sender writes past its caches; when the
-//! sender computes meanwhile, only the system copies; and in a virtual machine cores move. So all are
-//! timed on the messages themselves, and the one that was the fastest for that size is taken, with a
-//! trial of another now and then.
+//! None is always the fastest. The ring has the shortest beginning. Two near cores that copy at
+//! once, through a pipe that stays in the cache they share, beat one copy by the system two to
+//! three times; between far cores it is the other way round unless the sender writes past its
+//! caches; when the sender computes meanwhile, only the system copies; and in a virtual machine
+//! cores move. So all are timed on the messages themselves, and the one that was the fastest for
+//! that size is taken, with a trial of another now and then.
 
 use std::time::Instant;
 
 use driver::Copying;
 
-use crate::supply::AHEAD_BYTES_MAX;
+use crate::protocol::AHEAD_BYTES_MAX;
 
 /// What was measured so far.
 #[derive(Debug, Default)]
@@ -48,8 +48,8 @@ struct Underway {
 /// One class per power of two; the last also takes what is longer.
 const CLASSES: usize = 32;
 
-/// A way is tried with so many bytes in a row, as it only shows what it can do when its memory has been
-/// used before: a lone message of 64 KiB takes twice as long through the pipe.
+/// A way is tried with so many bytes in a row, as it only shows what it can do when its memory has
+/// been used before: a lone message of 64 KiB takes twice as long through the pipe.
 const TRIAL_BYTES: u64 = 4 << 20;
 
 /// So many transfers in a row at least and at most.

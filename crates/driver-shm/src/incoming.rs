@@ -1,46 +1,51 @@
-//! What is being copied to here with the sender's help, and the receiver's side of the pipe.
+//! What is being copied to here with the sender's help: the receiver's side of the protocol, with
+//! the memory of this process and of the sender.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base::{GateId, RegionToken};
-use driver::{Access, Copying, Fetch, RegionError};
+use driver::{Access, Copying, Fetch, ProgramState, RegionError};
+use queues::offer::Turn;
 
-use queues::offer::{Phase, Turn};
-
-use crate::joint::Joint;
-use crate::pipe::{Copier, ENOUGH, FILLED_MAX, Wish, piece_bytes};
+use crate::protocol::{CopyRequest, Exchange, Jointly, Offered, Piped, Progress, ReceiverWorld};
 use crate::regions::Found;
 use crate::segment::{Peer, Segment};
 use crate::transfer::{Range, Way};
 
-/// After so long without a piece, the rest is read without the sender, which seems to compute.
-const PATIENCE: Duration = Duration::from_micros(50);
-
-/// After so long without a piece, what is sent ahead is read without the sender, if that has not begun.
-const PATIENCE_AHEAD: Duration = Duration::from_nanos(500);
-
-/// The clock is read once in so many looks.
-const LOOKS_PER_TIME: u32 = 32;
-
-/// How far a transfer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    Still,
-    Moved,
-    /// It is over; whether all bytes are here.
-    Ended(bool),
-    /// All bytes are here, and the sender knows it.
-    Written,
-    /// The offer is over, without any.
-    TakenBack,
-}
-
 /// A region that is being copied to here with the sender's help.
 pub(crate) enum Incoming {
-    Piped(Piped),
-    Jointly(Joint),
-    Offered(Offered),
+    Piped(PipedFetch),
+    Jointly(JointFetch),
+    Offered(OfferedPlace),
+}
+
+/// A region that comes through the sender's pool.
+pub(crate) struct PipedFetch {
+    fetch: Fetch,
+    /// Whether the region can be read without its owner.
+    is_readable: bool,
+    state: Piped,
+}
+
+/// A region that both copy.
+pub(crate) struct JointFetch {
+    pub fetch: Fetch,
+    /// The region here into which the sender writes.
+    pub into: RegionToken,
+    pub state: Jointly,
+}
+
+/// A place that is offered to the sender of a message.
+pub(crate) struct OfferedPlace {
+    pub gate: GateId,
+    /// The receive.
+    pub token: u64,
+    pub flow: u32,
+    /// The region here into which the sender writes.
+    pub into: RegionToken,
+    /// What is to be done where the offer is taken back, once the message has come.
+    pub fetch: Option<(Fetch, Copying)>,
+    pub state: Offered,
 }
 
 impl Incoming {
@@ -61,102 +66,27 @@ impl Incoming {
         }
     }
 
-    /// Goes on with it; a patient receiver lets the sender do what it can.
-    pub(crate) fn advance(&mut self, own: &Segment, peer: &mut Peer, patient: bool) -> Progress {
+    /// Goes on with it.
+    pub(crate) fn advance(
+        &mut self,
+        now: Option<Instant>,
+        program: ProgramState,
+        own: &Segment,
+        peer: &mut Peer,
+    ) -> Progress {
         match self {
-            Self::Piped(piped) => piped.advance(peer, patient),
-            Self::Jointly(joint) => joint.advance(peer, patient),
-            Self::Offered(offered) => offered.advance(own, patient),
+            Self::Piped(PipedFetch { fetch, is_readable, state }) => {
+                state.advance(now, &mut Source { peer, fetch, is_readable: *is_readable })
+            }
+            Self::Jointly(JointFetch { fetch, state, .. }) => {
+                state.advance(now, program, &mut Source { peer, fetch, is_readable: true })
+            }
+            Self::Offered(offered) => offered.state.advance(now, program, own.offer(offered.flow)),
         }
     }
 }
 
-/// A place that is offered to the sender of a message.
-pub(crate) struct Offered {
-    pub gate: GateId,
-    /// The receive.
-    pub token: u64,
-    pub flow: u32,
-    pub turn: Turn,
-    /// The region here into which the sender writes.
-    pub into: RegionToken,
-    /// What is to be done where the offer is taken back, once the message has come, and when that was.
-    pub fetch: Option<(Fetch, Copying, Instant)>,
-    /// How often the program, which seems to wait for it, has looked.
-    pub looks: u32,
-}
-
-/// After so many looks the program waits: then it takes a part in the copying, and there is no offer.
-const LOOKS_OFFERED: u32 = 32;
-
-impl Offered {
-    /// Whether the sender is at work, or nothing is to be done before the message comes.
-    pub(crate) fn needs_nothing(&self, own: &Segment) -> bool {
-        self.fetch.is_none() || own.offer(self.flow).phase(self.turn) == Phase::Claimed
-    }
-
-    fn advance(&mut self, own: &Segment, patient: bool) -> Progress {
-        let offer = own.offer(self.flow);
-        let waits = match &self.fetch {
-            Some((_, _, since)) => patient && since.elapsed() < PATIENCE,
-            None if patient => true,
-            None => {
-                self.looks += 1;
-                self.looks < LOOKS_OFFERED
-            }
-        };
-        match offer.phase(self.turn) {
-            Phase::Open if waits || !offer.take_back(self.turn) => Progress::Still,
-            // The message is not here yet, and will be.
-            Phase::Claimed | Phase::Written | Phase::Failed if self.fetch.is_none() => {
-                Progress::Still
-            }
-            Phase::Claimed => Progress::Still,
-            Phase::Written => Progress::Written,
-            Phase::Open | Phase::Failed | Phase::Over => Progress::TakenBack,
-        }
-    }
-}
-
-/// Asks `peer` for the data of a fetch in the way that is wished, if it does not come without. A peer that
-/// sleeps is woken only if that is worth it: its helper would interrupt what it computes.
-pub(crate) fn ask(
-    fetch: &Fetch,
-    wish: Wish,
-    peer: &Peer,
-    wakes: bool,
-) -> Result<Found, RegionError> {
-    let segment = &peer.bell.segment;
-    let slot = fetch.region.place as u32;
-    let entry = segment.find_region(slot as usize).ok_or(RegionError::Unknown)?;
-    let found = entry.find(fetch.region, 0, fetch.length, Access::Read)?;
-    if wish.joint.is_some() && !found.is_readable() {
-        return Err(RegionError::NotReadable);
-    }
-    if wish.joint.is_none() && entry.exchange.is_ahead(found.generation()) {
-        return Ok(found);
-    }
-    entry.exchange.ask(found.generation(), wish);
-    segment.calls().call(slot);
-    if wakes {
-        peer.bell.ring();
-    }
-    Ok(found)
-}
-
-/// A region that is being piped to here.
-pub(crate) struct Piped {
-    fetch: Fetch,
-    found: Found,
-    taken: u32,
-    done: usize,
-    looks: u32,
-    since: Option<Instant>,
-    /// The sender copies it without being asked, and may be done with it before it has arrived.
-    is_ahead: bool,
-}
-
-impl Piped {
+impl PipedFetch {
     /// Asks `peer` for the data.
     pub(crate) fn begin(
         own: GateId,
@@ -169,99 +99,105 @@ impl Piped {
             peer.bell.segment.populate_pool();
         }
         let past_caches = copying == Copying::PipedPastCaches;
-        let found = ask(&fetch, Wish { gate: own.0, past_caches, joint: None }, peer, true)?;
-        let slot = fetch.region.place as u32 as usize;
-        let is_ahead = peer.bell.segment.region(slot).exchange.is_ahead(found.generation());
-        Ok(Self { fetch, found, taken: 0, done: 0, looks: 0, since: None, is_ahead })
-    }
-
-    /// Takes what is there.
-    fn advance(&mut self, peer: &mut Peer, patient: bool) -> Progress {
-        let Self { fetch, found, taken, done, .. } = self;
-        let slot = fetch.region.place as u32 as usize;
-        let exchange = &peer.bell.segment.region(slot).exchange;
+        let wish = CopyRequest { gate: own.0, past_caches, joint: None };
+        let found = ask(&fetch, wish, peer, Wakes::Always)?;
         let generation = found.generation();
-        if fetch.length == 0 {
-            exchange.set_taken(generation, ENOUGH);
-            return Progress::Ended(true);
-        }
-        let filled = exchange.filled(generation);
-        if filled == *taken {
-            return self.wait(peer, patient);
-        }
-        if filled.wrapping_sub(*taken) > FILLED_MAX {
-            return self.read_rest(peer);
-        }
-        while *taken < filled && *done < fetch.length {
-            let Some(place) = exchange.place(*taken) else { return self.read_rest(peer) };
-            let length = piece_bytes(*done, found.length).min(fetch.length - *done);
-            peer.bell.segment.with_piece(place, length, |piece| fetch.into.write(*done, piece));
-            *done += length;
-            *taken += 1;
-            exchange.set_taken(generation, *taken);
-        }
-        (self.looks, self.since) = (0, None);
-        if *done < fetch.length {
-            peer.bell.ring();
-            return Progress::Moved;
-        }
-        if *done < found.length {
-            exchange.set_taken(generation, ENOUGH);
-        }
-        Progress::Ended(true)
+        let source = Source { peer, fetch: &fetch, is_readable: true };
+        let is_ahead = source.exchange().is_ahead(generation);
+        let state = Piped::new(generation, fetch.length, found.length, is_ahead);
+        Ok(Self { fetch, is_readable: found.is_readable(), state })
+    }
+}
+
+impl JointFetch {
+    /// Asks `peer` to write its share into the region `into`. If the program computes, that is
+    /// worth waking it for; others read its share, too, if it sleeps.
+    pub(crate) fn begin(
+        own: GateId,
+        fetch: &Fetch,
+        into: RegionToken,
+        peer: &Peer,
+        program: ProgramState,
+    ) -> Result<Self, RegionError> {
+        let joint = Some((fetch.length, into));
+        let wakes = match program {
+            ProgramState::Computes => Wakes::Always,
+            ProgramState::Waits => Wakes::Never,
+        };
+        ask(fetch, CopyRequest { gate: own.0, past_caches: false, joint }, peer, wakes)?;
+        let state = Jointly::new(fetch.length, Instant::now());
+        Ok(Self { fetch: Fetch { into: fetch.into.clone(), ..*fetch }, into, state })
+    }
+}
+
+impl OfferedPlace {
+    pub(crate) fn turn(&self) -> Turn {
+        self.state.turn()
     }
 
-    /// Nothing is there: the sender may be late, or not look at all. Who is patient looks seldom.
-    fn wait(&mut self, peer: &mut Peer, patient: bool) -> Progress {
-        self.looks += 1;
-        if !patient && !self.looks.is_multiple_of(LOOKS_PER_TIME)
-            || !peer.reachable
-            || !self.found.is_readable()
-        {
-            return Progress::Still;
-        }
-        let now = Instant::now();
-        let waited = now - *self.since.get_or_insert(now);
-        match self.is_ahead {
-            true if self.taken == 0 && waited >= PATIENCE_AHEAD => self.claim(peer),
-            false if waited >= PATIENCE => self.read_rest(peer),
-            _ => Progress::Still,
-        }
+    /// Its message has come.
+    pub(crate) fn note_announced(&mut self, fetch: Fetch, copying: Copying) {
+        self.state.note_announced(Instant::now());
+        self.fetch = Some((fetch, copying));
     }
+}
 
-    /// Reads all, if the sender has not begun to copy what it sends ahead.
-    #[cold]
-    fn claim(&mut self, peer: &mut Peer) -> Progress {
-        let segment = Arc::clone(&peer.bell.segment);
-        let exchange = &segment.region(self.fetch.region.place as u32 as usize).exchange;
-        let generation = self.found.generation();
-        if exchange.claim(generation, Copier::Receiver) != Copier::Receiver {
-            return Progress::Still;
-        }
-        let Fetch { region, length, ref into, .. } = self.fetch;
-        let range = Range { region, offset: 0, length, buffer: into, at: 0 };
-        let is_copied = peer.transfer(Way::Read, &range).is_ok();
-        if is_copied {
-            exchange.set_taken(generation, ENOUGH);
-        }
-        exchange.end_claim(generation, is_copied);
+/// Whether a peer that sleeps is woken: its helper would interrupt what it computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wakes {
+    Always,
+    Never,
+}
+
+/// Asks `peer` for the data of a fetch in the way that is wished, if it does not come without.
+fn ask(fetch: &Fetch, wish: CopyRequest, peer: &Peer, wakes: Wakes) -> Result<Found, RegionError> {
+    let segment = &peer.bell.segment;
+    let slot = fetch.region.place as u32;
+    let entry = segment.find_region(slot as usize).ok_or(RegionError::Unknown)?;
+    let found = entry.find(fetch.region, 0, fetch.length, Access::Read)?;
+    if wish.joint.is_some() && !found.is_readable() {
+        return Err(RegionError::NotReadable);
+    }
+    if wish.joint.is_none() && entry.exchange.is_ahead(found.generation()) {
+        return Ok(found);
+    }
+    entry.exchange.ask(found.generation(), wish);
+    segment.calls().call(slot);
+    if wakes == Wakes::Always {
         peer.bell.ring();
-        if is_copied {
-            return Progress::Ended(true);
-        }
-        // The sender copies it when it comes.
-        self.found.runs = 0;
-        Progress::Still
+    }
+    Ok(found)
+}
+
+/// The sender's region of a fetch.
+struct Source<'a> {
+    peer: &'a mut Peer,
+    fetch: &'a Fetch,
+    /// Whether the region can be read without its owner, where the system lets us.
+    is_readable: bool,
+}
+
+impl ReceiverWorld for Source<'_> {
+    fn exchange(&self) -> &Exchange {
+        &self.peer.bell.segment.region(self.fetch.region.place as u32 as usize).exchange
     }
 
-    /// Reads what has not come.
-    #[cold]
-    fn read_rest(&mut self, peer: &mut Peer) -> Progress {
-        let Self { fetch, found, done, .. } = self;
-        let slot = fetch.region.place as u32 as usize;
-        peer.bell.segment.region(slot).exchange.set_taken(found.generation(), ENOUGH);
-        let (offset, length) = (*done, fetch.length - *done);
-        let range = Range { region: fetch.region, offset, length, buffer: &fetch.into, at: offset };
-        Progress::Ended(peer.transfer(Way::Read, &range).is_ok())
+    fn is_readable(&self) -> bool {
+        self.peer.reachable && self.is_readable
+    }
+
+    fn read(&mut self, offset: usize, length: usize) -> bool {
+        let Fetch { region, into, .. } = self.fetch;
+        let range = Range { region: *region, offset, length, buffer: into, at: offset };
+        self.peer.transfer(Way::Read, &range).is_ok()
+    }
+
+    fn take(&mut self, piece: usize, length: usize, at: usize) {
+        let into = &self.fetch.into;
+        self.peer.bell.segment.with_piece(piece, length, |bytes| into.write(at, bytes));
+    }
+
+    fn ring(&mut self) {
+        self.peer.bell.ring();
     }
 }

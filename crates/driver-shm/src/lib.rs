@@ -9,13 +9,13 @@
 //! /proc, which the kernel allows to the same user only, at the place that the card tells.
 
 mod board;
+mod calls;
 mod card;
 mod copying;
 mod ending;
 mod incoming;
-mod joint;
 mod manner;
-mod pipe;
+pub mod protocol;
 mod regions;
 mod segment;
 mod shared_memory;

@@ -1,9 +1,9 @@
 //! How a process writes much into memory that another reads: through its caches, or past them.
 //!
 //! Bytes that the reader still has in its own cache must be taken from it before they are written
-//! again. Where both cores share a cache that is cheap. Where they do not, it takes ten times as long as to
-//! write past the caches. Which of both it is changes while a program runs, and so a writer finds out: it
-//! times how it writes.
+//! again. Where both cores share a cache that is cheap. Where they do not, it takes ten times as
+//! long as to write past the caches. Which of both it is changes while a program runs, and so a
+//! writer finds out: it times how it writes.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -18,8 +18,8 @@ pub(crate) struct Manner {
     untried: Cell<u32>,
 }
 
-/// Whether it took as long to write so many bytes as where the reader's cache has to give up each line:
-/// that is 400 ps/B or more, otherwise it takes 20 to 60.
+/// Whether it took as long to write so many bytes as where the reader's cache has to give up each
+/// line: that is 400 ps/B or more, otherwise it takes 20 to 60.
 fn is_slow(bytes: usize, time: Duration) -> bool {
     time.as_nanos() > 100 + bytes as u128 / 8
 }

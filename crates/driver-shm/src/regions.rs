@@ -16,12 +16,12 @@ use driver::{Access, RegionError};
 use memory::Buffer;
 use sys::cross_memory::Run;
 
-use crate::pipe::Exchange;
+use crate::protocol::Exchange;
 use crate::segment::Segment;
 
-/// How many regions a process can have declared at a time. Each message that is announced has one, also
-/// the short ones that wait for credit; those without cost a turn of the sender more. Entries that were
-/// never used take no memory.
+/// How many regions a process can have declared at a time. Each message that is announced has one,
+/// also the short ones that wait for credit; those without cost a turn of the sender more. Entries
+/// that were never used take no memory.
 pub(crate) const REGIONS_MAX: usize = 1 << 17;
 
 /// How many tables of runs are kept for regions that are declared again.
@@ -37,8 +37,8 @@ const WRITERS_MAX: Duration = Duration::from_secs(1);
 /// What peers see of a region. All zero in a new segment.
 #[repr(C, align(64))]
 pub(crate) struct Entry {
-    /// How often the entry was used before, in 32 bits; how many runs the region has, in 31, none if it
-    /// can only be piped; whether it may be written. 0: it names nothing.
+    /// How often the entry was used before, in 32 bits; how many runs the region has, in 31, none
+    /// if it can only be piped; whether it may be written. 0: it names nothing.
     state: AtomicU64,
     secret: AtomicU64,
     /// In bytes.
@@ -160,7 +160,8 @@ impl Declared {
         Self { segment, slots, free, secrets: RandomState::new(), declared: 0, spare: Vec::new() }
     }
 
-    /// As [`driver::Regions::declare`]. A region of short runs that is `piped` cannot be read otherwise.
+    /// As [`driver::Regions::declare`]. A region of short runs that is `piped` cannot be read
+    /// otherwise.
     pub(crate) fn declare(
         &mut self,
         buffer: &Buffer,

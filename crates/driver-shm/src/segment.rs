@@ -18,8 +18,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
 use sys::{futex, membarrier};
 
+use crate::calls::Calls;
 use crate::card::{Card, host};
-use crate::pipe::{Calls, PIECE_BYTES, PIECES};
+use crate::protocol::{PIECE_BYTES, PIECES};
 use crate::regions::{Declared, Entry, REGIONS_MAX};
 use crate::supply::Supply;
 use crate::transfer::{Runs, probe};

@@ -45,8 +45,8 @@ pub(crate) struct Runs {
     runs: Vec<(usize, Run)>,
 }
 
-/// Reads the nonce of the process `pid` at `address`: the trial that shows whether its memory can be
-/// reached.
+/// Reads the nonce of the process `pid` at `address`: the trial that shows whether its memory can
+/// be reached.
 pub(crate) fn probe(pid: i32, address: u64, nonce: &[u8; 16]) -> bool {
     let mut seen = [0; 16];
     let local = [Run { address: seen.as_mut_ptr().addr(), length: 16 }];
@@ -161,7 +161,8 @@ struct Remote {
 }
 
 impl Remote {
-    /// Copies to or from the `local` runs, or the first of them; returns how many bytes, at least 1.
+    /// Copies to or from the `local` runs, or the first of them; returns how many bytes, at least
+    /// 1.
     fn copy(&mut self, local: &[Run]) -> io::Result<usize> {
         let end = self.runs.len().min(self.next + RUNS_MAX);
         let remote = &self.runs[self.next..end];

@@ -68,8 +68,8 @@ impl Attempt {
         Self { stream, deadline, side, stage, nonce, received: Vec::new() }
     }
 
-    /// Whether it has waited too long. Once the other machine has answered, its process may take the
-    /// time that it likes: it may compute, and look at its sockets much later.
+    /// Whether it has waited too long. Once the other machine has answered, its process may take
+    /// the time that it likes: it may compute, and look at its sockets much later.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         let waits_for_machine = self.stage == Stage::Connecting;
         let is_guest = matches!(self.side, Side::There);

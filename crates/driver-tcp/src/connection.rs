@@ -90,9 +90,10 @@ const READ_BYTES: usize = 128 << 10;
 const READ_BYTES_AMID_PARTS: usize = 4 << 10;
 /// What a buffer to read into must hold.
 pub(crate) const INBOX_BYTES: usize = READ_BYTES + PACKET_BYTES_MAX + PART_HEAD_BYTES;
-/// Bytes of a part written at once. Within one call the system does not look at what comes in on the
-/// connection, such as that the peer has read something, and fills all the room that there is, which
-/// is more than the caches hold. So many are read of parts, too, before others have their turn.
+/// Bytes of a part written at once. Within one call the system does not look at what comes in on
+/// the connection, such as that the peer has read something, and fills all the room that there is,
+/// which is more than the caches hold. So many are read of parts, too, before others have their
+/// turn.
 const PART_BYTES_AT_ONCE: usize = 512 << 10;
 /// Reads per call at most, so that others get their turn.
 const READS_MAX: usize = 8;
@@ -147,9 +148,9 @@ impl<S: Stream> Connection<S> {
         self.failed = Some(error);
     }
 
-    /// Bytes of parts and of large packets that were posted and have not reached the peer's machine,
-    /// with what is among them. Short packets alone are through before it would be worth asking the
-    /// system.
+    /// Bytes of parts and of large packets that were posted and have not reached the peer's
+    /// machine, with what is among them. Short packets alone are through before it would be worth
+    /// asking the system.
     pub(crate) fn backlog(&self) -> u64 {
         if !self.large_underway.get() {
             return 0;
@@ -330,8 +331,9 @@ impl<S: Stream> Connection<S> {
         count
     }
 
-    /// Goes on with what was read before the rail was given up on which the arriving part was: its bytes,
-    /// and frames behind it, after which nothing more may come that would be a reason to look at them.
+    /// Goes on with what was read before the rail was given up on which the arriving part was: its
+    /// bytes, and frames behind it, after which nothing more may come that would be a reason to
+    /// look at them.
     fn take_held(&mut self, sink: &mut dyn Sink) -> io::Result<Option<usize>> {
         let held = std::mem::take(&mut self.held);
         let count = self.fill(&held, sink);

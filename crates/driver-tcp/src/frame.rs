@@ -1,8 +1,8 @@
 //! Frames: what a connection carries.
 //!
-//! A frame begins with its length (4 bytes, little-endian, without this head) and its kind (1 byte),
-//! and 3 bytes of zero. A packet follows at once; a part has its label of 24 bytes first, which the
-//! length does not count.
+//! A frame begins with its length (4 bytes, little-endian, without this head) and its kind (1
+//! byte), and 3 bytes of zero. A packet follows at once; a part has its label of 24 bytes first,
+//! which the length does not count.
 
 use driver::Label;
 

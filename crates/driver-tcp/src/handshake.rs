@@ -9,8 +9,8 @@
 //!                                      ◀──  verdict
 //! ```
 //!
-//! A proof is an HMAC-SHA-256 (RFC 2104) keyed with the secret of the job; the two directions mix in
-//! different words, so that none can be answered with itself.
+//! A proof is an HMAC-SHA-256 (RFC 2104) keyed with the secret of the job; the two directions mix
+//! in different words, so that none can be answered with itself.
 
 use driver::Secret;
 use hmac::{Hmac, Mac};

@@ -4,8 +4,8 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
-/// Bytes in order, both ways, as far as there is room or something is here: never waits. Tests have a
-/// faulty one. What buffers lend their memory to must have no buffer: hence `Sync`.
+/// Bytes in order, both ways, as far as there is room or something is here: never waits. Tests have
+/// a faulty one. What buffers lend their memory to must have no buffer: hence `Sync`.
 pub(crate) trait Stream: Sync {
     /// Reads what is here.
     fn read(&self, into: &mut [u8]) -> io::Result<usize>;

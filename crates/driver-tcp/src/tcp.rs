@@ -83,14 +83,14 @@ const LOOK_PERIOD: Duration = Duration::from_millis(250);
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 const UNANSWERED_MAX: u8 = 3;
 
-/// The connection from which something came last is read in each poll, the others are looked at once
-/// in so many, ...
+/// The connection from which something came last is read in each poll, the others are looked at
+/// once in so many, ...
 const POLLS_PER_LOOK: u32 = 4;
 /// ... and if it is the only one, whether there is another once in so many.
 const POLLS_PER_LOOK_ALONE: u32 = 32;
 
-/// What a socket may hold that is not on its way, where several rails share the work, in bytes: what
-/// waits in a socket is bound to its rail.
+/// What a socket may hold that is not on its way, where several rails share the work, in bytes:
+/// what waits in a socket is bound to its rail.
 const UNSENT_BYTES_MAX: u32 = 256 << 10;
 
 /// What is taken for a rail that does not declare its speed, in bytes per microsecond.

@@ -120,8 +120,9 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
     assert!(!sender.poll(&mut Record::default()), "nothing is left");
 }
 
-/// Sends parts of a message, with packets between them, from `sender` to the process that `receiver`
-/// belongs to, and checks that all bytes arrive where they belong, and that the memory is given back.
+/// Sends parts of a message, with packets between them, from `sender` to the process that
+/// `receiver` belongs to, and checks that all bytes arrive where they belong, and that the memory
+/// is given back.
 ///
 /// # Panics
 /// If the driver does not conform.

@@ -1,13 +1,14 @@
 //! The driver trait: what moves packets between processes.
 //!
-//! A driver moves framed packets and parts of large messages, is polled, and declares a profile for each of
-//! its rails. It knows no envelope, no request, no engine: it sees gates, lengths and bytes. Posting never
-//! blocks; whatever ends later is reported to the [`Sink`] given to [`Driver::poll`].
+//! A driver moves framed packets and parts of large messages, is polled, and declares a profile for
+//! each of its rails. It knows no envelope, no request, no engine: it sees gates, lengths and
+//! bytes. Posting never blocks; whatever ends later is reported to the [`Sink`] given to
+//! [`Driver::poll`].
 //!
 //! What only some technologies can do stands in traits of its own, which a driver has or has not:
 //! [`Rendezvous`], for those whose processes get at the data of announced messages by themselves;
-//! [`Regions`], memory that a process lets its peers use; [`InlineDriver`], to be compiled into the code
-//! that uses it.
+//! [`Regions`], memory that a process lets its peers use; [`InlineDriver`], to be compiled into the
+//! code that uses it.
 //!
 //! [`conformance`] is the suite that every driver passes. [`Loopback`] is the driver from a process
 //! to itself, and the one that tests of upper layers use. How to write one is told by
@@ -45,13 +46,14 @@ pub trait Driver {
     /// What each rail can do; the same from beginning to end.
     fn rails(&self) -> &[RailProfile];
 
-    /// What peers need to know to connect, to be published before they do: a short text without spaces.
+    /// What peers need to know to connect, to be published before they do: a short text without
+    /// spaces.
     fn card(&self) -> String;
 
     /// Makes `gate` reachable. Called once, before anything is posted to it. It does not wait for
     /// the peer: a rail may have no room until the connection stands, and is reported as
-    /// [`lost`](Sink::lost) if that fails. The two processes come to the same answer, as it follows from
-    /// their cards.
+    /// [`lost`](Sink::lost) if that fails. The two processes come to the same answer, as it follows
+    /// from their cards.
     ///
     /// # Errors
     /// The peer cannot be reached: says why.
@@ -65,9 +67,9 @@ pub trait Driver {
     /// in place. Returns false, without having called `fill`, when there is no room now.
     fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool;
 
-    /// Starts to send a part of a large message, on a rail whose profile says that it has a bulk track
-    /// and which, as [`has_room`](Self::has_room) said, has room. [`Sink::sent`] reports when its memory
-    /// is not read any more.
+    /// Starts to send a part of a large message, on a rail whose profile says that it has a bulk
+    /// track and which, as [`has_room`](Self::has_room) said, has room. [`Sink::sent`] reports when
+    /// its memory is not read any more.
     fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
         unreachable!("rail {rail} to {gate:?} has no bulk track for {part:?}")
     }
@@ -100,8 +102,8 @@ pub trait Driver {
         Ok(None)
     }
 
-    /// Is readable when there may be something to do. A driver without it, whose peers ring no doorbell
-    /// either, must be polled: a process does not sleep for long beside it.
+    /// Is readable when there may be something to do. A driver without it, whose peers ring no
+    /// doorbell either, must be polled: a process does not sleep for long beside it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -114,8 +116,8 @@ pub trait Driver {
     /// Keeps what packets are written from and read into on a NUMA node, by the system's number.
     fn keep_buffers_on(&mut self, _node: u32) {}
 
-    /// A connected peer whose process has ended without a word, if that shows. May ask the system for each
-    /// peer.
+    /// A connected peer whose process has ended without a word, if that shows. May ask the system
+    /// for each peer.
     fn ended_peer(&self) -> Option<GateId> {
         None
     }
@@ -125,8 +127,9 @@ pub trait Driver {
         false
     }
 
-    /// Takes leave of all peers: they learn that nothing more will come, and that it is no fault if the
-    /// process ends. Waits until they have what was sent, and for `limit` until they have taken leave too.
+    /// Takes leave of all peers: they learn that nothing more will come, and that it is no fault if
+    /// the process ends. Waits until they have what was sent, and for `limit` until they have taken
+    /// leave too.
     fn leave(&mut self, _sink: &mut dyn Sink, _limit: Duration) {}
 
     /// What the driver can do for announced messages, if there is anything.
@@ -134,8 +137,8 @@ pub trait Driver {
         None
     }
 
-    /// Whether something that is [fetched](Rendezvous::fetch) waits for the help of its sender, which may not
-    /// come.
+    /// Whether something that is [fetched](Rendezvous::fetch) waits for the help of its sender,
+    /// which may not come.
     fn awaits_senders(&self) -> bool {
         false
     }

@@ -17,13 +17,13 @@ pub enum Access {
 /// A driver through which processes use each other's memory, with one copy and without the owner's
 /// help.
 ///
-/// A process declares a region and gives its token to peers, in a packet or in shared memory. Whoever
-/// has the token reads or writes the region, wholly or in part, as often as it likes, with a buffer
-/// that may be laid out otherwise. When and by whom a copy is made, and how the two learn of its end, is
-/// for the layer above.
+/// A process declares a region and gives its token to peers, in a packet or in shared memory.
+/// Whoever has the token reads or writes the region, wholly or in part, as often as it likes, with
+/// a buffer that may be laid out otherwise. When and by whom a copy is made, and how the two learn
+/// of its end, is for the layer above.
 pub trait Regions {
-    /// Lets peers use `buffer`, which stays in use until the region is revoked. `None`: there are too
-    /// many regions already.
+    /// Lets peers use `buffer`, which stays in use until the region is revoked. `None`: there are
+    /// too many regions already.
     fn declare(&mut self, buffer: &Buffer, access: Access) -> Option<RegionToken>;
 
     /// Ends a region that this process declared. When this returns, no peer writes it any more, and
@@ -36,8 +36,8 @@ pub trait Regions {
     /// Copies the bytes `offset .. offset + length` of a peer's region to `at` in `into`.
     ///
     /// # Errors
-    /// The region is not there any more, was never there, or is shorter; or the system refuses. Then
-    /// what `into` holds there means nothing.
+    /// The region is not there any more, was never there, or is shorter; or the system refuses.
+    /// Then what `into` holds there means nothing.
     fn read_region(
         &mut self,
         peer: GateId,
@@ -51,8 +51,8 @@ pub trait Regions {
     /// Copies the bytes `at .. at + length` of `from` to `offset` in a peer's region.
     ///
     /// # Errors
-    /// As [`read_region`](Self::read_region), and if the region may only be read. Only where the system
-    /// refuses in the middle, some bytes may have been written.
+    /// As [`read_region`](Self::read_region), and if the region may only be read. Only where the
+    /// system refuses in the middle, some bytes may have been written.
     fn write_region(
         &mut self,
         peer: GateId,

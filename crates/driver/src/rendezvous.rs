@@ -6,32 +6,33 @@ use memory::transfer::Fetch;
 
 use crate::Sink;
 
-/// A driver whose processes get at the data of announced messages by themselves: the receiver fetches it
-/// from the sender's memory, or the sender writes it where the receiver expects it, or leaves it where the
-/// receiver finds it.
+/// A driver whose processes get at the data of announced messages by themselves: the receiver
+/// fetches it from the sender's memory, or the sender writes it where the receiver expects it, or
+/// leaves it where the receiver finds it.
 ///
-/// How the data is copied, by whom, and when, is for the driver alone. In what order to call, for a message
-/// that is sent: [`announce`](Self::announce), and when the announcement was handed to the rail,
-/// [`announced`](Self::announced) if its data was exposed as a region. For one that is received: maybe
-/// [`expect`](Self::expect), then either [`stop_expecting`](Self::stop_expecting) or, when it was announced,
-/// [`fetch`](Self::fetch).
+/// How the data is copied, by whom, and when, is for the driver alone. In what order to call, for a
+/// message that is sent: [`announce`](Self::announce), and when the announcement was handed to the
+/// rail, [`announced`](Self::announced) if its data was exposed as a region. For one that is
+/// received: maybe [`expect`](Self::expect), then either [`stop_expecting`](Self::stop_expecting)
+/// or, when it was announced, [`fetch`](Self::fetch).
 pub trait Rendezvous {
     /// A message is about to be announced to its receiver: where does that find its data?
     fn announce(&mut self, message: &Announcement<'_>) -> Exposure;
 
-    /// The announcement of a message that was exposed as `region` is on its way. The driver may write its
-    /// data to where the receiver expects it: then [`Sink::sent`] reports that.
+    /// The announcement of a message that was exposed as `region` is on its way. The driver may
+    /// write its data to where the receiver expects it: then [`Sink::sent`] reports that.
     fn announced(&mut self, message: &Announcement<'_>, region: RegionToken);
 
-    /// Copies what peers want or shall have, as far as there is room; returns whether there was anything.
+    /// Copies what peers want or shall have, as far as there is room; returns whether there was
+    /// anything.
     fn serve(&mut self, sink: &mut dyn Sink) -> bool;
 
     /// Ends a region that [`announce`](Self::announce) gave; false if it was none of this driver's.
     fn withdraw(&mut self, region: RegionToken) -> bool;
 
-    /// Tells the sender, behind `gate`, where the data of a message belongs which the receive named `token`
-    /// will get next; returns whether. It may write there until the message, which it announces as ever, is
-    /// fetched.
+    /// Tells the sender, behind `gate`, where the data of a message belongs which the receive named
+    /// `token` will get next; returns whether. It may write there until the message, which it
+    /// announces as ever, is fetched.
     fn expect(
         &mut self,
         gate: GateId,
@@ -41,12 +42,12 @@ pub trait Rendezvous {
         sink: &dyn Sink,
     ) -> bool;
 
-    /// Nobody shall write to where the receive named `token` [expects](Self::expect) its message; false if
-    /// somebody does already, so that the message will come.
+    /// Nobody shall write to where the receive named `token` [expects](Self::expect) its message;
+    /// false if somebody does already, so that the message will come.
     fn stop_expecting(&mut self, token: u64) -> bool;
 
-    /// Starts to bring the data of an announced message here. Its end is reported, now or during a later
-    /// poll, by [`Sink::fetched`] or [`Sink::written`].
+    /// Starts to bring the data of an announced message here. Its end is reported, now or during a
+    /// later poll, by [`Sink::fetched`] or [`Sink::written`].
     fn fetch(&mut self, fetch: Fetch, sink: &mut dyn Sink);
 
     /// What the program of this process does from now on while messages come.
@@ -86,8 +87,8 @@ pub enum Exposure {
     None,
     /// In this region, until that is [withdrawn](Rendezvous::withdraw).
     Region(RegionToken),
-    /// In this region, to which the data is copied without being asked for: [`Sink::sent`] reports when it
-    /// is, and the region is never withdrawn.
+    /// In this region, to which the data is copied without being asked for: [`Sink::sent`] reports
+    /// when it is, and the region is never withdrawn.
     Ahead(RegionToken),
 }
 
@@ -106,7 +107,8 @@ pub enum ProgramState {
 pub enum Copying {
     /// Once, by the system, at the receiver's order.
     Once,
-    /// Twice, by both processes at the same time, through memory that stays in the cache they share.
+    /// Twice, by both processes at the same time, through memory that stays in the cache they
+    /// share.
     Piped,
     /// The same, through memory that the sender writes past its caches.
     PipedPastCaches,

@@ -16,7 +16,8 @@ pub trait Sink {
     /// All bytes of a part are where [`part`](Self::part) said.
     fn part_arrived(&mut self, gate: GateId, rail: usize, label: &Label, length: usize);
 
-    /// The memory of a part that was posted, or of a message that was sent ahead, is not read any more.
+    /// The memory of a part that was posted, or of a message that was sent ahead, is not read any
+    /// more.
     fn sent(&mut self, gate: GateId, rail: usize, token: u64);
 
     /// A rail carried so many bytes in so many nanoseconds, in which it never had nothing to do.
@@ -25,8 +26,8 @@ pub trait Sink {
     /// The data that was to be fetched is where it belongs, and its sender knows it.
     fn written(&mut self, token: u64);
 
-    /// A fetch ended; not `complete` means that some of the data could not be read, or that it is better
-    /// sent in packets.
+    /// A fetch ended; not `complete` means that some of the data could not be read, or that it is
+    /// better sent in packets.
     fn fetched(&mut self, token: u64, complete: bool);
 
     /// A rail to `gate` does not work any more, and what was posted there may not have arrived.
@@ -38,7 +39,8 @@ pub trait Sink {
     /// For messages of about so many bytes another way of copying is the fastest now.
     fn copying_changed(&mut self, _bytes: u64, _copying: Copying) {}
 
-    /// How far the receive is that a token names. Asked by drivers with a [`Rendezvous`](crate::Rendezvous).
+    /// How far the receive is that a token names. Asked by drivers with a
+    /// [`Rendezvous`](crate::Rendezvous).
     fn receive_state(&self, _token: u64) -> ReceiveState {
         ReceiveState::Over
     }

@@ -40,13 +40,13 @@ where
 /// What can be chosen about drivers. Each reads what concerns it.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Which networks to use between machines, as a person says it: names and networks of interfaces,
-    /// with commas between. Empty: what seems right.
+    /// Which networks to use between machines, as a person says it: names and networks of
+    /// interfaces, with commas between. Empty: what seems right.
     pub networks: String,
     /// Whether to read and write the memory of other processes where that works.
     pub single_copy: bool,
-    /// A name for this machine beside its own: processes that name it otherwise are taken for those of
-    /// other machines.
+    /// A name for this machine beside its own: processes that name it otherwise are taken for those
+    /// of other machines.
     pub node: Option<String>,
     /// The version of what packets hold, in which both sides must agree.
     pub records: u32,

@@ -9,8 +9,8 @@ pub(crate) struct Numbered<'a, S> {
     first: usize,
     /// How many rails the driver has.
     count: usize,
-    /// Rails of other drivers on which a part was arriving that comes over this one now: they must be given
-    /// up before anything more is read from them.
+    /// Rails of other drivers on which a part was arriving that comes over this one now: they must
+    /// be given up before anything more is read from them.
     pub superseded: Vec<(GateId, RailId)>,
 }
 

@@ -13,8 +13,8 @@ use driver::{
 use crate::numbered::Numbered;
 use crate::table::{Bell, MACHINE, Machine, NETWORKS};
 
-/// All rails of a process, by their number: that to itself, that inside its machine, and those between
-/// machines in the order of the table.
+/// All rails of a process, by their number: that to itself, that inside its machine, and those
+/// between machines in the order of the table.
 pub struct Rails {
     own: Loopback,
     machine: Machine,
@@ -52,17 +52,17 @@ const OWN_RAIL: RailId = RailId(0);
 const MACHINE_RAIL: RailId = RailId(1);
 const NETWORK_RAILS: usize = 2;
 
-/// With peers on this machine and on others, the others are looked at once in so many rounds: a look
-/// at them costs as much as ten at this machine's. Each look in vain doubles the number, from the
-/// first to the last of these.
+/// With peers on this machine and on others, the others are looked at once in so many rounds: a
+/// look at them costs as much as ten at this machine's. Each look in vain doubles the number, from
+/// the first to the last of these.
 const ROUNDS_PER_LOOK: (u32, u32) = (4, 64);
 
 /// The same where processes outnumber cores: there others have the core between two rounds.
 const ROUNDS_PER_LOOK_IN_A_CROWD: (u32, u32) = (1, 4);
 
 impl Rails {
-    /// The rails of the process `own` to itself and to those of its machine; `directory` is asked for where
-    /// the driver of a name learns of the others.
+    /// The rails of the process `own` to itself and to those of its machine; `directory` is asked
+    /// for where the driver of a name learns of the others.
     ///
     /// # Errors
     /// The system refuses what a driver needs.
@@ -278,7 +278,8 @@ impl Rails {
         found
     }
 
-    /// Makes a peer reachable: inside the machine if it is there, else over all networks that lead to it.
+    /// Makes a peer reachable: inside the machine if it is there, else over all networks that lead
+    /// to it.
     ///
     /// # Errors
     /// Neither is possible: says why.
@@ -330,8 +331,8 @@ impl Rails {
         self.machine.ended_peer()
     }
 
-    /// Takes leave of the peers on other machines, each network for `limit` at most where peers do not
-    /// answer.
+    /// Takes leave of the peers on other machines, each network for `limit` at most where peers do
+    /// not answer.
     pub fn leave(&mut self, sink: &mut impl Sink, limit: Duration) {
         for Network { driver, first, .. } in &mut self.networks {
             let count = driver.rails().len();

@@ -155,8 +155,8 @@ pub(crate) fn cores_together() -> Option<usize> {
     env::var(variables::CORES).ok()?.parse().ok()
 }
 
-/// In which parts of this machine its processes run, in the order of their ranks, if the launcher that
-/// bound them told.
+/// In which parts of this machine its processes run, in the order of their ranks, if the launcher
+/// that bound them told.
 pub(crate) fn parts_here() -> Option<Vec<Parts>> {
     topology::parts_from_text(&env::var(variables::PARTS).ok()?).ok()
 }

@@ -47,8 +47,8 @@ pub enum Aim {
     Balance,
     /// That each message is there soon: none waits for others.
     Latency,
-    /// That much gets through: messages wait for others of their burst from the first on, and large ones
-    /// go over all rails.
+    /// That much gets through: messages wait for others of their burst from the first on, and large
+    /// ones go over all rails.
     Bandwidth,
     /// That the processor is left to the program: as before, but large messages go over one rail.
     Compute,

@@ -48,8 +48,8 @@ impl Guidance {
     }
 }
 
-/// The algorithms that a text like `allreduce:ring,bcast:binomial` names; the sentences tell what of
-/// it was not understood and is ignored.
+/// The algorithms that a text like `allreduce:ring,bcast:binomial` names; the sentences tell what
+/// of it was not understood and is ignored.
 pub fn preferences(text: &str) -> (Preferences, Vec<String>) {
     let mut preferences = Preferences::default();
     let mut complaints = Vec::new();

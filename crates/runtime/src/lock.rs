@@ -15,8 +15,8 @@ use crate::waiting::Kernel;
 pub struct ReentrantLock<K = System> {
     kernel: K,
     lock: Lock,
-    /// The holder, by [`Kernel::thread_number`]; 0: nobody. Written by the holder only, so that a thread
-    /// that reads its own number here holds the lock.
+    /// The holder, by [`Kernel::thread_number`]; 0: nobody. Written by the holder only, so that a
+    /// thread that reads its own number here holds the lock.
     holder: AtomicU64,
     /// How often the holder has taken it. Touched by the holder only.
     depth: AtomicU32,
@@ -40,7 +40,8 @@ impl<K: Kernel> ReentrantLock<K> {
         add(&self.depth, 1);
     }
 
-    /// Takes the lock if nobody has it, without having come; [`give_back`](Self::give_back) must follow.
+    /// Takes the lock if nobody has it, without having come; [`give_back`](Self::give_back) must
+    /// follow.
     pub fn try_lock(&self) -> bool {
         let taken = self.lock.try_take();
         if taken {

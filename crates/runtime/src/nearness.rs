@@ -61,7 +61,8 @@ impl Nearness {
 }
 
 /// Lets the models of rails start from what this process sees of them; `company`: see
-/// `RailFigures::seen_from`. Rails whose place is not known, and those that are near, stay as they are.
+/// `RailFigures::seen_from`. Rails whose place is not known, and those that are near, stay as they
+/// are.
 pub(crate) fn follow(engine: &mut Engine, nearness: &Nearness, company: f64) {
     for (number, place) in nearness.places.iter().enumerate() {
         let Some(place) = place.as_ref().filter(|place| place.distance > NEAR) else { continue };
@@ -72,8 +73,8 @@ pub(crate) fn follow(engine: &mut Engine, nearness: &Nearness, company: f64) {
     }
 }
 
-/// Whether it matters to a process where interfaces are: its machine has several NUMA nodes, and some
-/// processes of the job may be on others.
+/// Whether it matters to a process where interfaces are: its machine has several NUMA nodes, and
+/// some processes of the job may be on others.
 ///
 /// # Errors
 /// The launcher is gone.
@@ -93,14 +94,15 @@ pub(crate) fn matters(job: &Mutex<Job>) -> Result<bool, JoinError> {
     Ok(!all_here)
 }
 
-/// The distances of all processes, those that are not known as the largest there is; nothing where none
-/// is known or all are alike.
+/// The distances of all processes, those that are not known as the largest there is; nothing where
+/// none is known or all are alike.
 pub(crate) fn distances_that_matter(told: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
     let all: Vec<u32> = told.map(|distance| distance.unwrap_or(u32::MAX)).collect();
     if all.iter().all(|distance| *distance == all[0]) { Vec::new() } else { all }
 }
 
-/// Where interfaces with these names are, for a process that may run on the hardware threads `seat`.
+/// Where interfaces with these names are, for a process that may run on the hardware threads
+/// `seat`.
 fn places<'a>(
     tree: &Topology,
     interfaces: impl Iterator<Item = &'a str>,
@@ -114,8 +116,8 @@ fn places<'a>(
     interfaces.map(place).collect()
 }
 
-/// The rail that is nearest; of several the one that is fastest by `speeds`, of several such another
-/// one for each `turn`.
+/// The rail that is nearest; of several the one that is fastest by `speeds`, of several such
+/// another one for each `turn`.
 fn nearest(places: &[Option<RailPlace>], speeds: &[u64], turn: usize) -> Option<usize> {
     let known = places.iter().zip(speeds).enumerate();
     let known =
@@ -129,8 +131,8 @@ fn nearest(places: &[Option<RailPlace>], speeds: &[u64], turn: usize) -> Option<
     alike.get(turn % alike.len()).copied()
 }
 
-/// Where a process communicates that may run on the hardware threads `seat` and uses this rail first.
-/// None: the rail is not near any of them, so that there is nothing to choose.
+/// Where a process communicates that may run on the hardware threads `seat` and uses this rail
+/// first. None: the rail is not near any of them, so that there is nothing to choose.
 fn station(place: &RailPlace, seat: &CpuSet) -> Option<Station> {
     if place.distance > NEAR {
         return None;

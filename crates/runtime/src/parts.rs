@@ -8,8 +8,8 @@ use topology::{Parts, parts_from_text, parts_to_text};
 
 use crate::{configuration, machine};
 
-/// The parts of this process, if it does not run everywhere. The launcher told; or another one bound the
-/// process, which then looks itself. None: not known.
+/// The parts of this process, if it does not run everywhere. The launcher told; or another one
+/// bound the process, which then looks itself. None: not known.
 pub(crate) fn own(allowed: &[usize]) -> Option<Parts> {
     if let Some(place) = configuration::local_rank() {
         return configuration::parts_here()?.get(place).copied();
@@ -49,8 +49,8 @@ pub(crate) fn that_matter(all: Vec<Parts>, nodes: &[u32]) -> Vec<Parts> {
     if all.len() == nodes.len() && all.iter().zip(nodes).any(differs) { all } else { Vec::new() }
 }
 
-/// The switches above all machines as numbers, which are the same for the same switch. Nothing where not as
-/// many are known above each.
+/// The switches above all machines as numbers, which are the same for the same switch. Nothing
+/// where not as many are known above each.
 pub(crate) fn numbered<'a>(all: impl Iterator<Item = &'a [String]>) -> Vec<Vec<u32>> {
     let mut known: HashMap<&[String], u32> = HashMap::new();
     let mut number = |path: &'a [String]| {

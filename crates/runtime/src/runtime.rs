@@ -188,8 +188,8 @@ impl Runtime {
         request
     }
 
-    /// Submits a message and leaves it in the outbox: it goes with what is sent next to its gate, or
-    /// in the next round of progress.
+    /// Submits a message and leaves it in the outbox: it goes with what is sent next to its gate,
+    /// or in the next round of progress.
     pub fn hold(&mut self, send: SendCommand) -> RequestId {
         self.hold_till(send, When::Now)
     }
@@ -217,8 +217,8 @@ impl Runtime {
         request
     }
 
-    /// A message was submitted. If it was announced, its data follows where nobody has to ask for it: now,
-    /// or when the program waits. Whoever receives it, and cannot wait for that, reads it.
+    /// A message was submitted. If it was announced, its data follows where nobody has to ask for
+    /// it: now, or when the program waits. Whoever receives it, and cannot wait for that, reads it.
     fn follow_announcement(&mut self, gate: GateId, request: RequestId, when: When) {
         let Self { engine, rails, deferred, fatal, instruments, .. } = self;
         let Some(&rail) = engine.rails_of(gate).first() else { return };
@@ -233,8 +233,9 @@ impl Runtime {
         }
     }
 
-    /// Tells the sender, behind `gate`, where the message of a posted receive belongs, if it can write there
-    /// and that message will be the next one from it that the receive can get; returns whether.
+    /// Tells the sender, behind `gate`, where the message of a posted receive belongs, if it can
+    /// write there and that message will be the next one from it that the receive can get; returns
+    /// whether.
     pub fn expect(&mut self, gate: GateId, request: RequestId, into: &Buffer) -> bool {
         if !self.engine.is_connected(gate) {
             return false;
@@ -299,8 +300,8 @@ impl Runtime {
         self.leave_to_others();
     }
 
-    /// What could not go yet is looked after by whoever of this process sleeps, as the caller may go
-    /// away to compute.
+    /// What could not go yet is looked after by whoever of this process sleeps, as the caller may
+    /// go away to compute.
     fn leave_to_others(&self) {
         if self.engine.has_work() {
             self.rails.ring_own_doorbell();
@@ -330,7 +331,8 @@ impl Runtime {
         self.engine.settle(request)
     }
 
-    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it was.
+    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it
+    /// was.
     #[inline]
     pub fn forget_if_fine(&mut self, request: RequestId) -> bool {
         self.engine.forget_if_fine(request)
@@ -424,7 +426,8 @@ impl Runtime {
         self.flush()
     }
 
-    /// Brings the data of an announced message here; in packets, if its rail cannot do it otherwise.
+    /// Brings the data of an announced message here; in packets, if its rail cannot do it
+    /// otherwise.
     fn begin_fetch(&mut self, fetch: Fetch) {
         let Self { engine, rails, deferred, fatal, instruments, .. } = self;
         let rail = engine.rails_of(fetch.gate).first().copied();

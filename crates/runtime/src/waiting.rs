@@ -2,12 +2,12 @@
 //!
 //! A yield costs about 0.2 µs, sleeping and being woken 24 to 43 µs (measured on virtual machines
 //! of two cores). So whoever has a core of its own spins for a while; where processes outnumber
-//! cores it yields from the first, as the message it waits for may be written by who gets the
-//! core; where only threads of its own do, it looks a few times in between, as the peer may be at work
-//! on another core; and whoever has waited long sleeps, and burns nothing.
+//! cores it yields from the first, as the message it waits for may be written by who gets the core;
+//! where only threads of its own do, it looks a few times in between, as the peer may be at work on
+//! another core; and whoever has waited long sleeps, and burns nothing.
 //!
-//! All of it sees the system as a [`Kernel`], and who waits as a [`Waiter`], so that it also runs in
-//! simulated time, where processes lose their cores and wake-ups come late (the crate `sim`).
+//! All of it sees the system as a [`Kernel`], and who waits as a [`Waiter`], so that it also runs
+//! in simulated time, where processes lose their cores and wake-ups come late (the crate `sim`).
 
 mod room;
 mod sleeping;
@@ -41,12 +41,13 @@ const SPIN_MAX: Duration = Duration::from_micros(200);
 /// Sleeping begins after waiting this long.
 const AWAKE_MAX: Duration = Duration::from_millis(2);
 
-/// Of a process that wants the processor for its program: sleeping begins after waiting this long, about
-/// as long as being woken takes.
+/// Of a process that wants the processor for its program: sleeping begins after waiting this long,
+/// about as long as being woken takes.
 const AWAKE_MAX_IF_SPARING: Duration = Duration::from_micros(50);
 
 /// Where threads of one process outnumber its cores, one looks for so long before it yields: longer
-/// than a change from thread to thread lasts, so that two that are at work on both sides go on together.
+/// than a change from thread to thread lasts, so that two that are at work on both sides go on
+/// together.
 const SPIN_AMONG_THREADS: Duration = Duration::from_micros(4);
 
 /// There the clock is read once in this many rounds, some of which are system calls.

@@ -40,13 +40,14 @@ pub struct Started {
     pub crowded_somewhere: bool,
     /// By rank: the lowest rank of those on the same machine.
     pub nodes: Vec<u32>,
-    /// By rank: in which parts of its machine a process runs. Empty: all of a machine in the same, or it
-    /// is not known.
+    /// By rank: in which parts of its machine a process runs. Empty: all of a machine in the same,
+    /// or it is not known.
     pub parts: Vec<Parts>,
-    /// By rank: how far a process is from the network interface that is nearest to it. Empty: not known,
-    /// or all alike.
+    /// By rank: how far a process is from the network interface that is nearest to it. Empty: not
+    /// known, or all alike.
     pub distances: Vec<u32>,
-    /// By rank: the numbers of the switches above its machine, from the outermost on. Empty: not known.
+    /// By rank: the numbers of the switches above its machine, from the outermost on. Empty: not
+    /// known.
     pub switches: Vec<Vec<u32>>,
     /// What to sleep on until something arrives.
     pub doorbell: Option<Arc<dyn Doorbell>>,
@@ -86,7 +87,8 @@ impl From<launch::JoinError> for StartError {
     }
 }
 
-/// In jobs larger than this, processes do not read of everybody where it runs, if the launcher tells.
+/// In jobs larger than this, processes do not read of everybody where it runs, if the launcher
+/// tells.
 const CARDS_READ_MAX: u32 = 128;
 
 /// Joins the job that the environment tells of (or makes one of this process alone), publishes
@@ -243,8 +245,8 @@ fn card_key(driver: &str) -> String {
 
 /// Under this one it publishes where it runs: on which cores of which machine.
 const PLACE_KEY: &str = "combray-place";
-/// Under these keys rank 0 publishes what only processes of the job know, and what the choice between
-/// collective algorithms follows.
+/// Under these keys rank 0 publishes what only processes of the job know, and what the choice
+/// between collective algorithms follows.
 const SECRET_KEY: &str = "combray-secret";
 const GUIDANCE_KEY: &str = "combray-guidance";
 /// Under this one it publishes in large jobs in which parts of its machine all processes there run.

@@ -6,10 +6,13 @@
 //! the letter of the MPI standard sees the same arrivals, and says which receive must get which
 //! message; each outcome, each byte of each buffer, and what is left at the end is compared with
 //! it. A seed that fails says so, and fails again whenever it is run.
+//!
+//! [`copies`] is another world: two processes of one machine that copy large messages.
 
 #![forbid(unsafe_code)]
 
 mod actions;
+pub mod copies;
 mod ending;
 mod inputs;
 mod losses;

@@ -6,9 +6,12 @@ use base::{GateId, RegionToken};
 use driver::{Access, Copying, Driver, Fetch, ProgramState, RegionError, Regions, Sink};
 
 use super::Shm;
-use crate::incoming::{Incoming, Offered, Piped, Progress};
-use crate::joint::Joint;
+use crate::incoming::{Incoming, JointFetch, OfferedPlace, PipedFetch};
+use crate::protocol::Progress;
 use crate::supply::place_of;
+
+/// While data comes and the program waits for it, the clock is read once in so many looks.
+const LOOKS_PER_TIME: u32 = 32;
 
 impl Shm {
     /// Begins the oldest fetch.
@@ -16,7 +19,7 @@ impl Shm {
     pub(super) fn run_fetch(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         let Some((fetch, copying)) = self.fetches.pop_front() else { return false };
         match self.find_offer(fetch.token) {
-            Some((_, offered)) => offered.fetch = Some((fetch, copying, Instant::now())),
+            Some((_, offered)) => offered.note_announced(fetch, copying),
             None => self.begin(fetch, copying, sink),
         }
         true
@@ -30,7 +33,8 @@ impl Shm {
         }
     }
 
-    /// Begins a fetch in the way that is wished, or if that cannot be, through the pipe; whether it is over.
+    /// Begins a fetch in the way that is wished, or if that cannot be, through the pipe; whether it
+    /// is over.
     fn begin_fetch(&mut self, fetch: Fetch, copying: Copying) -> Result<bool, RegionError> {
         let Fetch { gate, region, length, ref into, .. } = fetch;
         let begun = match copying {
@@ -48,7 +52,7 @@ impl Shm {
             return begun;
         }
         let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
-        let piped = Piped::begin(GateId(self.sender), fetch, copying, peer)?;
+        let piped = PipedFetch::begin(GateId(self.sender), fetch, copying, peer)?;
         self.incoming.push(Incoming::Piped(piped));
         Ok(false)
     }
@@ -66,9 +70,7 @@ impl Shm {
         let declared = self.own.declared.declare(&fetch.into, Access::ReadAndWrite, false);
         let into = declared.ok_or(RegionError::NotReadable)?;
         let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
-        let computes = self.program == ProgramState::Computes;
-        let begun = Joint::begin(GateId(self.sender), fetch, into, peer, computes);
-        match begun {
+        match JointFetch::begin(GateId(self.sender), fetch, into, peer, self.program) {
             Ok(joint) => {
                 self.incoming.push(Incoming::Jointly(joint));
                 Ok(())
@@ -80,11 +82,11 @@ impl Shm {
     /// Goes on with what is copied with the senders' help.
     #[cold]
     pub(super) fn advance(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        let computes = self.program == ProgramState::Computes;
+        let now = self.time_of_look();
         let (mut active, mut index) = (false, 0);
         while let Some(incoming) = self.incoming.get_mut(index) {
             let progress = match self.peers.get_mut(incoming.gate().0 as usize) {
-                Some(Some(peer)) => incoming.advance(&self.own.segment, peer, computes),
+                Some(Some(peer)) => incoming.advance(now, self.program, &self.own.segment, peer),
                 _ => Progress::Ended(false),
             };
             active |= progress != Progress::Still;
@@ -98,19 +100,26 @@ impl Shm {
         active
     }
 
+    /// The time, if it is looked at now: whoever computes looks seldom anyway.
+    fn time_of_look(&mut self) -> Option<Instant> {
+        self.looks = self.looks.wrapping_add(1);
+        let reads_clock =
+            self.program == ProgramState::Computes || self.looks.is_multiple_of(LOOKS_PER_TIME);
+        reads_clock.then(Instant::now)
+    }
+
     fn end(&mut self, incoming: Incoming, progress: Progress, sink: &mut (impl Sink + ?Sized)) {
         let token = incoming.token();
         // It waits for the sender, where that is still writing.
         let whole = match incoming {
-            Incoming::Jointly(Joint { into, .. }) | Incoming::Offered(Offered { into, .. }) => {
-                self.revoke(into).is_ok()
-            }
+            Incoming::Jointly(JointFetch { into, .. })
+            | Incoming::Offered(OfferedPlace { into, .. }) => self.revoke(into).is_ok(),
             Incoming::Piped(_) => true,
         };
         match (progress, incoming) {
             (Progress::Written, _) => sink.written(token),
-            (_, Incoming::Offered(Offered { fetch, .. })) => {
-                if let Some((fetch, copying, _)) = fetch {
+            (_, Incoming::Offered(OfferedPlace { fetch, .. })) => {
+                if let Some((fetch, copying)) = fetch {
                     self.begin(fetch, copying, sink);
                 }
             }

@@ -10,9 +10,9 @@ use driver::{
 use memory::Buffer;
 
 use super::Shm;
-use crate::incoming::{Incoming, Offered};
+use crate::incoming::{Incoming, OfferedPlace};
+use crate::protocol::{AHEAD_BYTES_MAX, Offered};
 use crate::segment::offer_place;
-use crate::supply::AHEAD_BYTES_MAX;
 
 /// Receives of so many bytes are worth offering to their senders.
 const OFFERED_BYTES_MIN: usize = 64 << 10;
@@ -33,7 +33,7 @@ impl Rendezvous for Shm {
             && self.is_offered(message.gate, label, message.data)
         {
             let Announcement { gate, data, token, .. } = *message;
-            self.own.supply.watch(gate.0, region, data, token, label);
+            self.own.supply.watch((gate, region), data, token, label);
         }
     }
 
@@ -46,7 +46,8 @@ impl Rendezvous for Shm {
         self.revoke(region).is_ok()
     }
 
-    /// Offers the sender the place. That is taken back when the program looks for messages for a while.
+    /// Offers the sender the place. That is taken back when the program looks for messages for a
+    /// while.
     fn expect(
         &mut self,
         gate: GateId,
@@ -74,15 +75,15 @@ impl Rendezvous for Shm {
         let Some(region) = declared else { return false };
         let words = [region.place, region.secret];
         let turn = self.own.segment.offer(label.flow).open(label, into.len() as u64, words);
-        let (flow, into, fetch, looks) = (label.flow, region, None, 0);
-        let offered = Offered { gate, token, flow, turn, into, fetch, looks };
-        self.incoming.push(Incoming::Offered(offered));
+        let (flow, into, fetch, state) = (label.flow, region, None, Offered::new(turn));
+        let place = OfferedPlace { gate, token, flow, into, fetch, state };
+        self.incoming.push(Incoming::Offered(place));
         true
     }
 
     fn stop_expecting(&mut self, token: u64) -> bool {
         let Some((place, offered)) = self.find_offer(token) else { return true };
-        let (into, flow, turn) = (offered.into, offered.flow, offered.turn);
+        let (into, flow, turn) = (offered.into, offered.flow, offered.turn());
         if !self.own.segment.offer(flow).take_back(turn) {
             return false;
         }
@@ -113,9 +114,9 @@ impl Rendezvous for Shm {
 
 impl Shm {
     /// Takes the data of a message that is about to be announced, in the next
-    /// [`serve`](Rendezvous::serve) or some later ones. None if it is too long for that, or too much was
-    /// sent ahead. The peer fetches it from the region, piped, and that is all that this process will know
-    /// of it. If that may be later, the peer may also read it itself.
+    /// [`serve`](Rendezvous::serve) or some later ones. None if it is too long for that, or too
+    /// much was sent ahead. The peer fetches it from the region, piped, and that is all that this
+    /// process will know of it. If that may be later, the peer may also read it itself.
     ///
     /// If the peer has offered the place for the message, the data goes there.
     #[inline]
@@ -130,14 +131,13 @@ impl Shm {
         if !self.own.supply.has_room_ahead() {
             return None;
         }
-        let later = when == When::Later;
         let region = match when {
             When::Later => self.own.declared.declare(data, Access::Read, true)?,
             When::Now => self.own.declared.declare_ahead(data)?,
         };
         let label = label.filter(|_| data.len() >= OFFERED_BYTES_MIN);
         let offered = label.filter(|label| self.is_offered(gate, *label, data));
-        self.own.supply.begin(gate.0, region, data, token, offered, later);
+        self.own.supply.send_ahead((gate, region), data, token, offered, when);
         Some(region)
     }
 
@@ -160,9 +160,8 @@ impl Shm {
     #[inline]
     pub(super) fn serve_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         let Self { own, peers, program, .. } = self;
-        let computes = *program == ProgramState::Computes;
         own.supply.is_wanted()
-            && own.supply.serve(&own.declared, peers, computes, |gate, token| {
+            && own.supply.serve(&own.declared, peers, *program, |gate, token| {
                 sink.sent(gate, 0, token);
             })
     }
@@ -186,15 +185,15 @@ impl Shm {
         }
     }
 
-    /// Whether the sender of the message for a receive, which has come, may still write it where that was
-    /// offered: it has begun, or the program, which computes, leaves it to the sender.
+    /// Whether the sender of the message for a receive, which has come, may still write it where
+    /// that was offered: it has begun, or the program, which computes, leaves it to the sender.
     fn keeps_offer(&mut self, token: u64) -> bool {
         let computes = self.program == ProgramState::Computes;
         self.find_offer(token).is_some() && (computes || !self.stop_expecting(token))
     }
 
     /// The offer of a receive, with its place among what comes in.
-    pub(super) fn find_offer(&mut self, token: u64) -> Option<(usize, &mut Offered)> {
+    pub(super) fn find_offer(&mut self, token: u64) -> Option<(usize, &mut OfferedPlace)> {
         let mut all = self.incoming.iter_mut().enumerate();
         all.find_map(|(place, incoming)| match incoming {
             Incoming::Offered(offered) if offered.token == token => Some((place, offered)),

@@ -95,7 +95,8 @@ fn goodbye() -> (Vec<u8>, Vec<Event>) {
     (frame::head(Kind::Goodbye, 0).to_vec(), vec![])
 }
 
-/// Reads until nothing is left, and no longer: what a connection does not tell then, it never tells.
+/// Reads until nothing is left, and no longer: what a connection does not tell then, it never
+/// tells.
 fn read_all(connection: &mut Connection<Faulty>) -> Vec<Event> {
     let (mut inbox, mut events) = (vec![0; INBOX_BYTES], Events::default());
     loop {

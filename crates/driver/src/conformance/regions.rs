@@ -85,8 +85,8 @@ fn contents(buffer: &Buffer) -> Vec<u8> {
     bytes
 }
 
-/// Lets `user` read and write regions of `owner`, its peer `gate`, of all shapes, and try what it must
-/// not.
+/// Lets `user` read and write regions of `owner`, its peer `gate`, of all shapes, and try what it
+/// must not.
 ///
 /// # Panics
 /// If the driver does not conform.

@@ -71,8 +71,8 @@ pub trait Waiter {
     fn answer_inquiries(&self);
 }
 
-/// Makes progress until `done`, which is asked after each round; `awaited`: all that is waited for is
-/// that this request is complete.
+/// Makes progress until `done`, which is asked after each round; `awaited`: all that is waited for
+/// is that this request is complete.
 pub fn wait<W: Waiter>(waiter: &W, awaited: Option<RequestId>, done: &mut dyn FnMut(&W) -> bool) {
     if done(waiter) {
         return;

@@ -2,8 +2,8 @@
 //!
 //! While they are awake, whichever has the lock makes progress for all. Those that have waited long
 //! sleep, each on a word of its own, and are woken one by one, by the thread that completes their
-//! requests. When no other thread comes any more, one of them, the **watch**, sleeps on the doorbell
-//! for all.
+//! requests. When no other thread comes any more, one of them, the **watch**, sleeps on the
+//! doorbell for all.
 
 use std::cell::{Cell, RefCell};
 use std::mem;
@@ -49,11 +49,12 @@ pub(super) struct Sleep {
 const ASLEEP: u32 = 0;
 const WOKEN: u32 = 1;
 
-/// While other threads come and go, they make progress; so often a sleeper sees whether they still do.
+/// While other threads come and go, they make progress; so often a sleeper sees whether they still
+/// do.
 const NAP: Duration = Duration::from_millis(1);
 
-/// While something waits for room of which no doorbell tells, it looks again after so long; each time
-/// in vain doubles that, up to the last.
+/// While something waits for room of which no doorbell tells, it looks again after so long; each
+/// time in vain doubles that, up to the last.
 const LOOKS_AGAIN: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
 
 impl Sleep {

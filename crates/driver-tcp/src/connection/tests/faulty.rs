@@ -1,5 +1,5 @@
-//! A stream in memory that does what networks do: it has little room, gives its bytes in pieces, says
-//! nothing for a while, and breaks.
+//! A stream in memory that does what networks do: it has little room, gives its bytes in pieces,
+//! says nothing for a while, and breaks.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};

@@ -1,5 +1,6 @@
-//! Two processes with several rails between them, from seeds: what is posted comes once, whole and in
-//! order on its rail, or its rail is lost; and it comes without anything else having to come behind it.
+//! Two processes with several rails between them, from seeds: what is posted comes once, whole and
+//! in order on its rail, or its rail is lost; and it comes without anything else having to come
+//! behind it.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,53 +1,52 @@
-//! The pipe: how the data of announced messages is copied by both processes at the same time.
+//! What sender and receiver tell each other about a region, and the pipe: how its data is copied by
+//! both processes at the same time.
 //!
-//! The receiver asks for it, with a wish beside the region's entry in the sender's segment and a call
-//! that the sender sees at its next poll. The sender then copies the data, piece by piece, into its
-//! pool, and tells which pieces are filled; the receiver copies them to where they belong, and tells
-//! how many it has taken. It may stop at any time, for example to read the rest itself because the
-//! sender computes.
+//! The receiver asks for it, with a wish beside the region's entry in the sender's segment and a
+//! call that the sender sees at its next poll. The sender then copies the data, piece by piece,
+//! into its pool, and tells which pieces are filled; the receiver copies them to where they belong,
+//! and tells how many it has taken. It may stop at any time, for example to read the rest itself
+//! because the sender computes.
 //!
-//! The data of a message that is not very long is sent ahead: the sender fills the pieces without being
-//! asked, and its send is over. They are there when the receiver comes, even if the sender then computes. Who
-//! begins a send, and may go away to compute, fills them at its next look only; a receiver that waits and
-//! finds nothing claims the data meanwhile, and reads it itself.
+//! The data of a message that is not very long is sent ahead: the sender fills the pieces without
+//! being asked, and its send is over. They are there when the receiver comes, even if the sender
+//! then computes. Who begins a send, and may go away to compute, fills them at its next look only;
+//! a receiver that waits and finds nothing claims the data meanwhile, and reads it itself.
 //!
 //! The pool is larger than a core's own cache, and its pieces are used in turn. A line is then
-//! written again only after both cores have dropped it: it comes out of the cache that they share, which
-//! is three times as fast as taking it away from the other core's own.
+//! written again only after both cores have dropped it: it comes out of the cache that they share,
+//! which is three times as fast as taking it away from the other core's own.
 
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use base::RegionToken;
 
-use crate::joint::Agreement;
+use super::Agreement;
 
 /// Pieces of the pool.
-pub(crate) const PIECES: usize = 128;
+pub const PIECES: usize = 128;
 
 /// The longest piece in bytes.
-pub(crate) const PIECE_BYTES: usize = 16 << 10;
+pub const PIECE_BYTES: usize = 16 << 10;
 
 /// The shortest piece that is worth it, in bytes.
 const PIECE_BYTES_MIN: usize = 8 << 10;
 
 /// Pieces that may be filled and not taken of one region.
-pub(crate) const FILLED_MAX: u32 = 24;
+pub const FILLED_MAX: u32 = 24;
 
-/// Calls that may wait for the owner.
-pub(crate) const CALLS: usize = 1024;
-
-/// How many bytes the piece that begins at `offset` of `whole` bytes has. The pieces of a short message
-/// are shorter, so that both still copy at the same time.
-pub(crate) fn piece_bytes(offset: usize, whole: usize) -> usize {
+/// How many bytes the piece that begins at `offset` of `whole` bytes has. The pieces of a short
+/// message are shorter, so that both still copy at the same time.
+pub fn piece_bytes(offset: usize, whole: usize) -> usize {
     let piece = (whole / 4 / 64 * 64).clamp(PIECE_BYTES_MIN, PIECE_BYTES);
     piece.min(whole - offset)
 }
 
 /// What the two tell each other about a region that is piped. All zero in a new segment. Each word
 /// says in its upper half which generation of the region is meant.
+#[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub(crate) struct Exchange {
-    /// Written by the receiver: how it wants the data, see [`Wish`].
+pub struct Exchange {
+    /// Written by the receiver: how it wants the data, see [`CopyRequest`].
     wish: AtomicU64,
     /// Written by the receiver: how many pieces it has taken.
     taken: AtomicU64,
@@ -67,7 +66,7 @@ const _: () = assert!(std::mem::offset_of!(Exchange, filled) == 64);
 
 /// What a receiver asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub struct CopyRequest {
     /// The receiver.
     pub gate: u32,
     /// Whether the pieces shall be written past the caches.
@@ -80,9 +79,12 @@ pub(crate) struct Wish {
 /// Who copies data that is sent ahead, out of the memory of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Copier {
+pub enum Copier {
+    /// Whoever claims it first.
     Nobody = 1,
+    /// The sender.
     Sender = 2,
+    /// The receiver.
     Receiver = 3,
     /// It was the receiver, and it has.
     ReceiverDid = 4,
@@ -96,11 +98,12 @@ impl Copier {
     }
 }
 
-/// No piece is wanted any more.
-pub(crate) const ENOUGH: u32 = u32::MAX;
+/// Instead of how many pieces were taken: none is wanted any more.
+pub(in crate::protocol) const ENOUGH: u32 = u32::MAX;
 
 impl Exchange {
-    pub(crate) fn ask(&self, generation: u32, wish: Wish) {
+    /// The receiver's: asks for the data.
+    pub fn ask(&self, generation: u32, wish: CopyRequest) {
         let word = u64::from(wish.past_caches) << 31 | u64::from(wish.gate);
         let (length, into) = wish.joint.unwrap_or((0, RegionToken::NONE));
         self.agreement.offer(length, into);
@@ -109,37 +112,39 @@ impl Exchange {
     }
 
     /// What the receiver asked for, if it did.
-    pub(crate) fn wish(&self, generation: u32) -> Option<Wish> {
+    pub fn wish(&self, generation: u32) -> Option<CopyRequest> {
         let word = self.wish.load(Ordering::Acquire);
         let asked = (word >> 32) as u32 == generation;
-        asked.then(|| Wish {
+        asked.then(|| CopyRequest {
             gate: word as u32 & 0xff_ffff,
             past_caches: word >> 31 & 1 == 1,
             joint: self.agreement.offered(),
         })
     }
 
-    pub(crate) fn set_taken(&self, generation: u32, count: u32) {
+    /// The receiver's: it has taken so many pieces.
+    pub fn set_taken(&self, generation: u32, count: u32) {
         self.taken.store(tagged(generation, count), Ordering::Release);
     }
 
-    pub(crate) fn taken(&self, generation: u32) -> u32 {
+    /// How many pieces the receiver has taken.
+    pub fn taken(&self, generation: u32) -> u32 {
         of(generation, self.taken.load(Ordering::Acquire))
     }
 
     /// The sender's, before others know of the region: its data is sent ahead.
-    pub(crate) fn set_ahead(&self, generation: u32) {
+    pub fn set_ahead(&self, generation: u32) {
         self.copier.store(tagged(generation, Copier::Nobody as u32), Ordering::Relaxed);
         self.filled.store(tagged(generation, AHEAD), Ordering::Relaxed);
     }
 
     /// Whether its data is sent ahead.
-    pub(crate) fn is_ahead(&self, generation: u32) -> bool {
+    pub fn is_ahead(&self, generation: u32) -> bool {
         of(generation, self.filled.load(Ordering::Acquire)) & AHEAD != 0
     }
 
     /// Claims data that is sent ahead; who copies it, or has.
-    pub(crate) fn claim(&self, generation: u32, copier: Copier) -> Copier {
+    pub fn claim(&self, generation: u32, copier: Copier) -> Copier {
         let [free, claimed] = [Copier::Nobody, copier].map(|one| tagged(generation, one as u32));
         let (done, other) = (Ordering::AcqRel, Ordering::Acquire);
         match self.copier.compare_exchange(free, claimed, done, other) {
@@ -148,25 +153,32 @@ impl Exchange {
         }
     }
 
-    /// The receiver's, who has claimed data that is sent ahead: it has it, or leaves it to the sender.
-    pub(crate) fn end_claim(&self, generation: u32, is_copied: bool) {
+    /// Who copies data that is sent ahead, or has.
+    pub fn copier(&self, generation: u32) -> Copier {
+        Copier::from_word(of(generation, self.copier.load(Ordering::Acquire)))
+    }
+
+    /// The receiver's, who has claimed data that is sent ahead: it has it, or leaves it to the
+    /// sender.
+    pub fn end_claim(&self, generation: u32, is_copied: bool) {
         let state = if is_copied { Copier::ReceiverDid } else { Copier::Nobody };
         self.copier.store(tagged(generation, state as u32), Ordering::Release);
     }
 
     /// Publishes that the piece `place` is filled, after `count` others.
-    pub(crate) fn set_filled(&self, generation: u32, count: u32, place: usize) {
+    pub fn set_filled(&self, generation: u32, count: u32, place: usize) {
         self.places[(count % FILLED_MAX) as usize].store(place as u16, Ordering::Relaxed);
         let ahead = of(generation, self.filled.load(Ordering::Relaxed)) & AHEAD;
         self.filled.store(tagged(generation, (count + 1) | ahead), Ordering::Release);
     }
 
-    pub(crate) fn filled(&self, generation: u32) -> u32 {
+    /// How many pieces the sender has filled.
+    pub fn filled(&self, generation: u32) -> u32 {
         of(generation, self.filled.load(Ordering::Acquire)) & !AHEAD
     }
 
     /// Where the piece after `count` others is, if that is told truly.
-    pub(crate) fn place(&self, count: u32) -> Option<usize> {
+    pub fn place(&self, count: u32) -> Option<usize> {
         let place = self.places[(count % FILLED_MAX) as usize].load(Ordering::Relaxed);
         Some(usize::from(place)).filter(|place| *place < PIECES)
     }
@@ -182,38 +194,6 @@ fn tagged(generation: u32, count: u32) -> u64 {
 /// The count in a word, if it is of that generation.
 fn of(generation: u32, word: u64) -> u32 {
     if (word >> 32) as u32 == generation { word as u32 } else { 0 }
-}
-
-/// Slots of regions whose owner is wanted. All zero in a new segment.
-#[repr(C, align(64))]
-pub(crate) struct Calls {
-    tail: AtomicU32,
-    _keep_apart: [u32; 15],
-    /// A slot's number and one; 0: none.
-    slots: [AtomicU32; CALLS],
-}
-
-impl Calls {
-    /// Calls the owner because of a slot.
-    pub(crate) fn call(&self, slot: u32) {
-        let turn = self.tail.fetch_add(1, Ordering::Relaxed) as usize;
-        self.slots[turn % CALLS].store(slot + 1, Ordering::Release);
-    }
-
-    /// Whether the call with this number came.
-    #[inline]
-    pub(crate) fn has(&self, number: u32) -> bool {
-        self.slots[number as usize % CALLS].load(Ordering::Relaxed) != 0
-    }
-
-    /// The owner's: the slot of the call with this number, if it came.
-    #[inline]
-    pub(crate) fn take(&self, number: u32) -> Option<u32> {
-        let call = &self.slots[number as usize % CALLS];
-        let slot = call.load(Ordering::Acquire).checked_sub(1)?;
-        call.store(0, Ordering::Relaxed);
-        Some(slot)
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,30 @@
+//! How the data of announced messages gets from process to process: the protocol, apart from
+//! memory, clock and system.
+//!
+//! A [`Sender`] has what its process copies for others; a [`Piped`], a [`Jointly`] or an
+//! [`Offered`] is one transfer at its receiver. They talk through words in shared memory
+//! ([`Exchange`], `queues::offer`), and do what takes time, or can fail, through [`SenderWorld`]
+//! and [`ReceiverWorld`]. They read no clock: time is an argument, and none where whoever calls has
+//! not looked at the clock. So they also run in the simulator (the crate `sim`), where peers stop,
+//! are slow, and cannot be read or written.
+
+mod agreement;
+mod exchange;
+mod receiver;
+mod sender;
+
+use std::time::Duration;
+
+pub use agreement::{Agreement, pieces_of, range_of};
+pub use exchange::{Copier, CopyRequest, Exchange, FILLED_MAX, PIECE_BYTES, PIECES, piece_bytes};
+pub use receiver::{Jointly, Offered, Piped, Progress, ReceiverWorld};
+pub use sender::{AHEAD_BYTES_MAX, AHEAD_MAX, Caches, Sender, SenderWorld};
+
+/// After so long without a piece the receiver copies itself: the sender seems to compute.
+pub const SENDER_TIME: Duration = Duration::from_micros(50);
+
+/// The same for data that is sent ahead, if the sender has not begun.
+pub const SENDER_TIME_AHEAD: Duration = Duration::from_nanos(500);
+
+/// So long a receiver has to say how it wants the data of a long message, if it has not gone away.
+pub const RECEIVER_TIME: Duration = Duration::from_micros(2);

@@ -1,0 +1,76 @@
+//! Data that both processes copy: the receiver reads its pieces, the sender writes them at the same
+//! time, and they meet somewhere.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use driver::ProgramState;
+
+use super::{Progress, ReceiverWorld};
+use crate::protocol::agreement::{Agreement, NOT_WRITTEN, Party};
+use crate::protocol::{SENDER_TIME, pieces_of, range_of};
+
+/// A transfer by both.
+#[derive(Debug)]
+pub struct Jointly {
+    length: usize,
+    /// Pieces that were read here.
+    read: u32,
+    /// Pieces that the sender had claimed when that changed last, and when.
+    seen: (u32, Instant),
+    is_being_written: bool,
+}
+
+impl Jointly {
+    /// A transfer of so many bytes, for which the sender was asked now.
+    pub fn new(length: usize, now: Instant) -> Self {
+        Self { length, read: 0, seen: (0, now), is_being_written: false }
+    }
+
+    /// Whether the sender was writing when that was looked at last.
+    pub fn is_being_written(&self) -> bool {
+        self.is_being_written
+    }
+
+    /// Reads the next piece, or waits for the sender's; while the program computes, as many as
+    /// possible are left to the sender.
+    pub fn advance(
+        &mut self,
+        now: Option<Instant>,
+        program: ProgramState,
+        world: &mut impl ReceiverWorld,
+    ) -> Progress {
+        let pieces = pieces_of(self.length);
+        let agreement = &world.exchange().agreement;
+        let waits = program == ProgramState::Computes && self.leaves_it_to_sender(now, agreement);
+        if !waits && let Some(piece) = agreement.claim(Party::Receiver, pieces) {
+            // Whoever changes our claims is broken.
+            if piece != self.read {
+                return Progress::Ended(false);
+            }
+            self.read += 1;
+            let (offset, length) = range_of(piece, self.length);
+            let is_read = world.read(offset, length);
+            return if is_read { Progress::Moved } else { Progress::Ended(false) };
+        }
+        let claimed = agreement.claimed_by_sender();
+        match agreement.written.load(Ordering::Acquire) {
+            NOT_WRITTEN => Progress::Ended(false),
+            written if written == claimed && self.read.wrapping_add(claimed) == pieces => {
+                Progress::Ended(true)
+            }
+            _ => Progress::Still,
+        }
+    }
+
+    /// Whether the sender, which may have nothing else to do, shall go on alone for now.
+    fn leaves_it_to_sender(&mut self, now: Option<Instant>, agreement: &Agreement) -> bool {
+        let claimed = agreement.claimed_by_sender();
+        if claimed != self.seen.0 {
+            self.seen = (claimed, now.unwrap_or(self.seen.1));
+        }
+        self.is_being_written = agreement.is_being_written();
+        let is_new = |now: Instant| now.saturating_duration_since(self.seen.1) < SENDER_TIME;
+        self.is_being_written || now.is_none_or(is_new)
+    }
+}

@@ -1,0 +1,111 @@
+//! Data that comes through pieces of the sender's pool.
+
+use std::time::Instant;
+
+use super::{Progress, ReceiverWorld};
+use crate::protocol::exchange::ENOUGH;
+use crate::protocol::{Copier, FILLED_MAX, SENDER_TIME, SENDER_TIME_AHEAD, piece_bytes};
+
+/// A transfer through the pool.
+#[derive(Debug)]
+pub struct Piped {
+    generation: u32,
+    /// Bytes that are wanted, of those that there are.
+    wanted: usize,
+    whole: usize,
+    /// Pieces, and bytes, that were taken.
+    taken: u32,
+    done: usize,
+    /// Since when nothing has come.
+    since: Option<Instant>,
+    /// The sender copies it without being asked, and may be done with it before it has arrived.
+    is_ahead: bool,
+    /// A claim has shown that the region cannot be read.
+    is_unreadable: bool,
+}
+
+impl Piped {
+    /// A transfer of the first `wanted` of `whole` bytes of a region, which is asked for or is sent
+    /// ahead.
+    pub fn new(generation: u32, wanted: usize, whole: usize, is_ahead: bool) -> Self {
+        let (taken, done, since, is_unreadable) = Default::default();
+        Self { generation, wanted, whole, taken, done, since, is_ahead, is_unreadable }
+    }
+
+    /// Takes what is there.
+    pub fn advance(&mut self, now: Option<Instant>, world: &mut impl ReceiverWorld) -> Progress {
+        if self.wanted == 0 {
+            world.exchange().set_taken(self.generation, ENOUGH);
+            return Progress::Ended(true);
+        }
+        let filled = world.exchange().filled(self.generation);
+        if filled == self.taken {
+            return self.wait(now, world);
+        }
+        if filled.wrapping_sub(self.taken) > FILLED_MAX {
+            // Whoever fills more is broken.
+            return self.read_rest(world);
+        }
+        while self.taken < filled && self.done < self.wanted {
+            let Some(piece) = world.exchange().place(self.taken) else {
+                return self.read_rest(world);
+            };
+            let length = piece_bytes(self.done, self.whole).min(self.wanted - self.done);
+            world.take(piece, length, self.done);
+            self.done += length;
+            self.taken += 1;
+            world.exchange().set_taken(self.generation, self.taken);
+        }
+        self.since = None;
+        if self.done < self.wanted {
+            // There is room for more.
+            world.ring();
+            return Progress::Moved;
+        }
+        if self.done < self.whole {
+            world.exchange().set_taken(self.generation, ENOUGH);
+        }
+        Progress::Ended(true)
+    }
+
+    /// Nothing is there: the sender may be late, or not look at all.
+    fn wait(&mut self, now: Option<Instant>, world: &mut impl ReceiverWorld) -> Progress {
+        let Some(now) = now else { return Progress::Still };
+        if self.is_unreadable || !world.is_readable() {
+            return Progress::Still;
+        }
+        let waited = now.saturating_duration_since(*self.since.get_or_insert(now));
+        match self.is_ahead {
+            true if self.taken == 0 && waited >= SENDER_TIME_AHEAD => self.claim(world),
+            false if waited >= SENDER_TIME => self.read_rest(world),
+            _ => Progress::Still,
+        }
+    }
+
+    /// Reads all, if the sender has not begun to copy what it sends ahead.
+    #[cold]
+    fn claim(&mut self, world: &mut impl ReceiverWorld) -> Progress {
+        if world.exchange().claim(self.generation, Copier::Receiver) != Copier::Receiver {
+            return Progress::Still;
+        }
+        let is_copied = world.read(0, self.wanted);
+        if is_copied {
+            world.exchange().set_taken(self.generation, ENOUGH);
+        }
+        world.exchange().end_claim(self.generation, is_copied);
+        world.ring();
+        if is_copied {
+            return Progress::Ended(true);
+        }
+        // The sender copies it when it comes.
+        self.is_unreadable = true;
+        Progress::Still
+    }
+
+    /// Reads what has not come.
+    #[cold]
+    fn read_rest(&mut self, world: &mut impl ReceiverWorld) -> Progress {
+        world.exchange().set_taken(self.generation, ENOUGH);
+        Progress::Ended(world.read(self.done, self.wanted - self.done))
+    }
+}

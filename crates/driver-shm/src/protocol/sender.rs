@@ -1,0 +1,259 @@
+//! The sender's side: what a process copies for others, one state machine for each way.
+
+mod ahead;
+mod filling;
+mod jointly;
+mod offered;
+mod pool;
+
+use std::ops::Range;
+use std::time::Instant;
+
+use base::{GateId, MessageLabel, RegionToken};
+use driver::{ProgramState, When};
+use memory::Buffer;
+use queues::offer::Offer;
+
+use super::{Exchange, PIECE_BYTES, PIECES};
+use ahead::Ahead;
+use filling::Filling;
+use jointly::Jointly;
+use offered::Offered;
+use pool::Pool;
+
+/// A message of at most so many bytes is sent ahead, as long as there is room.
+pub const AHEAD_BYTES_MAX: usize = 64 << 10;
+
+/// So many messages at a time: half of the pool stays for those that are asked for.
+pub const AHEAD_MAX: usize = PIECES / 2 / 4;
+
+const _: () = assert!(AHEAD_BYTES_MAX.div_ceil(PIECE_BYTES) == 4);
+
+/// All that a process copies for others.
+#[derive(Debug, Default)]
+pub struct Sender {
+    errands: Vec<Errand>,
+    pool: Pool,
+}
+
+/// What the sender can do with its own memory and with that of its peers.
+pub trait SenderWorld {
+    /// The slot of a region whose receiver calls, if one does.
+    fn next_call(&mut self) -> Option<usize>;
+
+    /// The region that is declared in a slot: its generation and its data.
+    fn region(&self, slot: usize) -> Option<(u32, &Buffer)>;
+
+    /// What sender and receiver tell each other about the region in a slot.
+    fn exchange(&self, slot: usize) -> &Exchange;
+
+    /// Whether a peer can be reached.
+    fn is_connected(&self, gate: GateId) -> bool;
+
+    /// What a peer, which is connected, offers for messages of a flow.
+    fn offer(&self, gate: GateId, flow: u32) -> &Offer;
+
+    /// Copies bytes of a message, from `offset` on, to the beginning of a piece of the pool.
+    fn fill(&mut self, piece: usize, data: &Buffer, offset: usize, length: usize, caches: Caches);
+
+    /// Writes a range of a message to the same range of a peer's region; whether that worked.
+    fn write(&mut self, to: (GateId, RegionToken), data: &Buffer, bytes: Range<usize>) -> bool;
+
+    /// Wakes a peer if it sleeps.
+    fn ring(&mut self, gate: GateId);
+}
+
+/// How pieces of the pool are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caches {
+    /// As this process finds best.
+    Either,
+    /// Through its caches.
+    Through,
+    /// Past them.
+    Past,
+}
+
+/// The data of one message, and what is done for it.
+#[derive(Debug)]
+struct Errand {
+    message: Message,
+    job: Job,
+}
+
+/// The data of a message, which is declared as a region.
+#[derive(Debug)]
+struct Message {
+    slot: usize,
+    generation: u32,
+    gate: GateId,
+    data: Buffer,
+}
+
+/// What is done for a message.
+#[derive(Debug)]
+enum Job {
+    /// Its data is sent ahead.
+    Ahead(Ahead),
+    /// Its receiver takes it through the pool.
+    Piped(Filling),
+    /// Both copy it.
+    Jointly(Jointly),
+    /// Its receiver has offered the place for it, and may not yet know that it was announced.
+    Offered(Offered),
+}
+
+/// What came of one look at an errand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing.
+    Still,
+    /// Some was copied.
+    Copied,
+    /// It is over: whether something was copied just now, and what reports that all is, if
+    /// something does.
+    Over { copied: bool, report: Option<u64> },
+}
+
+impl Sender {
+    /// Whether nothing is to be done for anybody.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.errands.is_empty()
+    }
+
+    /// Whether something waits for time to pass, so that [`serve`](Self::serve) must be told the
+    /// time.
+    pub fn needs_time(&self) -> bool {
+        self.errands.iter().any(|errand| matches!(errand.job, Job::Offered(_)))
+    }
+
+    /// Whether something is to be done for the region in a slot.
+    pub fn has(&self, slot: usize) -> bool {
+        self.errands.iter().any(|errand| errand.message.slot == slot)
+    }
+
+    /// Forgets what is done for a slot whose region is revoked.
+    pub fn forget(&mut self, slot: usize) {
+        self.errands.retain(|errand| errand.message.slot != slot);
+    }
+
+    /// Sends the data of a message ahead, through a region that was declared for that and has the
+    /// words `exchange`. If it may be copied later, the receiver may claim it, and read it itself;
+    /// if that has offered the place for the message with the label `offered`, the data goes there.
+    pub fn send_ahead(
+        &mut self,
+        (gate, region): (GateId, RegionToken),
+        data: &Buffer,
+        token: u64,
+        offered: Option<MessageLabel>,
+        when: When,
+        exchange: &Exchange,
+    ) {
+        let message = Message::new(gate, region, data);
+        exchange.set_ahead(message.generation);
+        let job = Job::Ahead(Ahead::new(token, offered, when));
+        self.errands.push(Errand { message, job });
+    }
+
+    /// Writes the data of an announced message to the place that the receiver has offered, unless
+    /// that asks for the data first.
+    pub fn watch(
+        &mut self,
+        (gate, region): (GateId, RegionToken),
+        data: &Buffer,
+        token: u64,
+        label: MessageLabel,
+        now: Instant,
+    ) {
+        let message = Message::new(gate, region, data);
+        let job = Job::Offered(Offered::new(token, label, now));
+        self.errands.push(Errand { message, job });
+    }
+
+    /// Takes calls, and copies what there is room for; returns whether anything was done. `sent` is
+    /// told what was sent ahead or written unasked, and to whom.
+    pub fn serve(
+        &mut self,
+        now: Option<Instant>,
+        program: ProgramState,
+        world: &mut impl SenderWorld,
+        mut sent: impl FnMut(GateId, u64),
+    ) -> bool {
+        let mut active = false;
+        while let Some(slot) = world.next_call() {
+            self.answer(slot, world);
+            active = true;
+        }
+        let mut index = 0;
+        while let Some(Errand { message, job }) = self.errands.get_mut(index) {
+            let gate = message.gate;
+            if !world.is_connected(gate) {
+                self.errands.swap_remove(index);
+                continue;
+            }
+            let step = job.step(message, &mut self.pool, now, program, world);
+            if matches!(step, Step::Copied | Step::Over { copied: true, .. }) {
+                world.ring(gate);
+            }
+            active |= step != Step::Still;
+            if let Step::Over { report, .. } = step {
+                self.errands.swap_remove(index);
+                report.into_iter().for_each(|token| sent(gate, token));
+            } else {
+                index += 1;
+            }
+        }
+        active
+    }
+
+    /// Somebody wants the region in this slot; who errs, or lies, is not heard.
+    fn answer(&mut self, slot: usize, world: &impl SenderWorld) {
+        let Some((generation, data)) = world.region(slot) else { return };
+        let exchange = world.exchange(slot);
+        let Some(wish) = exchange.wish(generation).filter(|_| !exchange.is_ahead(generation))
+        else {
+            return;
+        };
+        let gate = GateId(wish.gate);
+        if !world.is_connected(gate) {
+            return;
+        }
+        let job = match wish.joint {
+            Some((length, into)) => Job::Jointly(Jointly::new(length, into)),
+            None if wish.past_caches => Job::Piped(Filling::new(Caches::Past)),
+            None => Job::Piped(Filling::new(Caches::Through)),
+        };
+        let message = Message { slot, generation, gate, data: data.clone() };
+        self.forget(slot);
+        self.errands.push(Errand { message, job });
+    }
+}
+
+impl Message {
+    fn new(gate: GateId, region: RegionToken, data: &Buffer) -> Self {
+        let (slot, generation) = (region.place as u32 as usize, (region.place >> 32) as u32);
+        Self { slot, generation, gate, data: data.clone() }
+    }
+}
+
+impl Job {
+    fn step(
+        &mut self,
+        message: &Message,
+        pool: &mut Pool,
+        now: Option<Instant>,
+        program: ProgramState,
+        world: &mut impl SenderWorld,
+    ) -> Step {
+        let computes = program == ProgramState::Computes;
+        match self {
+            Self::Ahead(ahead) => ahead.step(message, pool, program, world),
+            Self::Piped(filling) => filling.step(message, pool, None, world),
+            // The receiver copies itself, or another time this process does.
+            Self::Jointly(_) | Self::Offered(_) if computes => Step::Still,
+            Self::Jointly(jointly) => jointly.step(message, world),
+            Self::Offered(offered) => offered.step(message, now, world),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Data that goes through pieces of the pool.
+
+use super::pool::Pool;
+use super::{Caches, Message, SenderWorld, Step};
+use crate::protocol::{FILLED_MAX, piece_bytes};
+
+/// How far a message has gone into the pool.
+#[derive(Debug)]
+pub(super) struct Filling {
+    caches: Caches,
+    /// Pieces, and bytes, that are filled.
+    filled: u32,
+    offset: usize,
+    /// Pieces that were taken, when that was looked at last.
+    taken: u32,
+}
+
+/// Pieces filled in one look for one region, so that others get their turn.
+const PIECES_PER_LOOK: usize = 16;
+
+impl Filling {
+    pub(super) fn new(caches: Caches) -> Self {
+        Self { caches, filled: 0, offset: 0, taken: 0 }
+    }
+
+    /// Fills pieces, as far as there is room; `report` is what reports the end.
+    pub(super) fn step(
+        &mut self,
+        message: &Message,
+        pool: &mut Pool,
+        report: Option<u64>,
+        world: &mut impl SenderWorld,
+    ) -> Step {
+        let mut copied = false;
+        for _ in 0..PIECES_PER_LOOK {
+            if self.offset == message.data.len() {
+                break;
+            }
+            if self.has_too_many(message, world) {
+                let is_enough = self.taken > self.filled;
+                return Step::of(copied, is_enough, report);
+            }
+            let Some(piece) = pool.free_piece(world) else {
+                return Step::of(copied, false, report);
+            };
+            let length = piece_bytes(self.offset, message.data.len());
+            world.fill(piece, &message.data, self.offset, length, self.caches);
+            world.exchange(message.slot).set_filled(message.generation, self.filled, piece);
+            pool.note_use(piece, message.slot, message.generation, self.filled);
+            self.filled += 1;
+            self.offset += length;
+            copied = true;
+        }
+        Step::of(copied, self.offset == message.data.len(), report)
+    }
+
+    /// Whether the receiver must take some first, or wants no more: then it says that it has taken
+    /// more than there are.
+    fn has_too_many(&mut self, message: &Message, world: &impl SenderWorld) -> bool {
+        let is_full = |taken: u32, filled: u32| filled.wrapping_sub(taken) >= FILLED_MAX;
+        if !is_full(self.taken, self.filled) {
+            return false;
+        }
+        self.taken = world.exchange(message.slot).taken(message.generation);
+        is_full(self.taken, self.filled)
+    }
+}
+
+impl Step {
+    fn of(copied: bool, over: bool, report: Option<u64>) -> Self {
+        match (copied, over) {
+            (_, true) => Self::Over { copied, report },
+            (true, false) => Self::Copied,
+            (false, false) => Self::Still,
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Data that both processes copy: the sender writes its pieces, from the last on, and meets the
+//! receiver.
+
+use base::RegionToken;
+
+use super::{Message, SenderWorld, Step};
+use crate::protocol::agreement::{NOT_WRITTEN, Party};
+use crate::protocol::{pieces_of, range_of};
+
+/// How far the sender is.
+#[derive(Debug)]
+pub(super) struct Jointly {
+    /// How many bytes the receiver wants.
+    length: usize,
+    /// Its region for them.
+    into: RegionToken,
+    /// Pieces that are written.
+    written: u32,
+}
+
+impl Jointly {
+    pub(super) fn new(length: usize, into: RegionToken) -> Self {
+        Self { length, into, written: 0 }
+    }
+
+    /// Writes a piece into the receiver's memory, if one is left.
+    pub(super) fn step(&mut self, message: &Message, world: &mut impl SenderWorld) -> Step {
+        let pieces = pieces_of(self.length);
+        let is_possible = self.length <= message.data.len();
+        let agreement = &world.exchange(message.slot).agreement;
+        let claimed = agreement.claim(Party::Sender, pieces).filter(|_| is_possible);
+        let Some(piece) = claimed else { return Step::Over { copied: false, report: None } };
+        let (offset, length) = range_of((pieces - 1).saturating_sub(piece), self.length);
+        let is_written =
+            world.write((message.gate, self.into), &message.data, offset..offset + length);
+        self.written += 1;
+        let written = if is_written { self.written } else { NOT_WRITTEN };
+        world.exchange(message.slot).agreement.set_written(written);
+        match is_written {
+            true => Step::Copied,
+            false => Step::Over { copied: true, report: None },
+        }
+    }
+}

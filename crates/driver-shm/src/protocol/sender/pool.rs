@@ -1,0 +1,52 @@
+//! Which pieces of the pool are in use.
+
+use super::{PIECES, SenderWorld};
+
+/// The pieces, which are used in turn.
+#[derive(Debug)]
+pub(super) struct Pool {
+    /// Who a piece was filled for last.
+    users: [User; PIECES],
+    /// The piece that is used next.
+    next: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct User {
+    slot: usize,
+    /// 0: nobody.
+    generation: u32,
+    /// How many pieces came before for the same region.
+    before: u32,
+}
+
+/// Pieces looked at for one that is free.
+const LOOKS: usize = 16;
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self { users: [User::default(); PIECES], next: 0 }
+    }
+}
+
+impl Pool {
+    /// The next piece that nobody needs any more.
+    pub(super) fn free_piece(&mut self, world: &impl SenderWorld) -> Option<usize> {
+        for _ in 0..LOOKS {
+            let piece = self.next;
+            self.next = (piece + 1) % PIECES;
+            let User { slot, generation, before } = self.users[piece];
+            let is_needed = world.region(slot).is_some_and(|region| region.0 == generation)
+                && world.exchange(slot).taken(generation) <= before;
+            if !is_needed {
+                return Some(piece);
+            }
+        }
+        None
+    }
+
+    /// A piece was filled for a region, after `before` others.
+    pub(super) fn note_use(&mut self, piece: usize, slot: usize, generation: u32, before: u32) {
+        self.users[piece] = User { slot, generation, before };
+    }
+}

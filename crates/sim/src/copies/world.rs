@@ -1,0 +1,325 @@
+//! The world of the two processes.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use base::{GateId, MessageLabel, RegionToken};
+use driver::{ProgramState, When};
+use driver_shm::protocol::{AHEAD_BYTES_MAX, Exchange, PIECE_BYTES, PIECES};
+use fastrand::Rng;
+use memory::Buffer;
+use queues::offer::Offer;
+
+use super::receiving::ReceiverSide;
+use super::sending::SenderSide;
+use super::{CopyReport, CopySetting, Fate};
+
+/// The two.
+pub(super) const SENDER: GateId = GateId(0);
+pub(super) const RECEIVER: GateId = GateId(1);
+
+/// So many regions can be declared at a time.
+pub(super) const SLOTS: usize = 6;
+/// So many flows the messages belong to, each with a place for an offer.
+pub(super) const FLOWS: usize = 3;
+
+pub(super) struct World {
+    pub setting: CopySetting,
+    rng: RefCell<Rng>,
+    begin: Instant,
+    elapsed: Cell<Duration>,
+    pub messages: Vec<Message>,
+    /// What lies in memory that both use.
+    pub exchanges: [Exchange; SLOTS],
+    pub offers: [Offer; FLOWS],
+    pub pool: Vec<RefCell<Vec<u8>>>,
+    pub calls: RefCell<VecDeque<usize>>,
+    /// Regions of the sender: which generation, and of which message.
+    pub regions: [Cell<Option<(u32, usize)>>; SLOTS],
+    /// Regions of the receiver, by their places: of which message.
+    targets: RefCell<BTreeMap<u64, usize>>,
+    /// A write that has begun and not ended.
+    in_flight: Cell<Option<InFlight>>,
+    sender: RefCell<SenderSide>,
+    receiver: RefCell<ReceiverSide>,
+    fate: Cell<Fate>,
+    pub report: Cell<CopyReport>,
+    pub is_asleep: [Cell<bool>; 2],
+    pub program: [Cell<ProgramState>; 2],
+}
+
+/// A message, known from the beginning.
+pub(super) struct Message {
+    pub data: Buffer,
+    pub into: Buffer,
+    /// How it is sent: ahead, or announced only.
+    pub ahead: Option<When>,
+    /// Whether the receiver can read the data where it lies.
+    pub is_readable: bool,
+    pub label: MessageLabel,
+    /// The sender reports that it is over.
+    pub is_sent: Cell<bool>,
+    /// The announcement is on its way or there.
+    pub is_announced: Cell<bool>,
+    /// Whether all data has come, as soon as that is known.
+    pub end: Cell<Option<bool>>,
+}
+
+#[derive(Clone, Copy)]
+struct InFlight {
+    target: u64,
+    message: usize,
+    offset: usize,
+    length: usize,
+}
+
+impl World {
+    pub(super) fn new(mut rng: Rng, setting: CopySetting) -> Self {
+        let messages = (0..setting.messages).map(|number| Message::new(number, &mut rng)).collect();
+        let piece = |_| RefCell::new(vec![0; PIECE_BYTES]);
+        Self {
+            setting,
+            rng: RefCell::new(rng),
+            begin: Instant::now(),
+            elapsed: Cell::default(),
+            messages,
+            exchanges: Default::default(),
+            offers: Default::default(),
+            pool: (0..PIECES).map(piece).collect(),
+            calls: RefCell::default(),
+            regions: Default::default(),
+            targets: RefCell::default(),
+            in_flight: Cell::default(),
+            sender: RefCell::default(),
+            receiver: RefCell::default(),
+            fate: Cell::new(Fate::GoesOn),
+            report: Cell::default(),
+            is_asleep: Default::default(),
+            program: Default::default(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.begin + self.elapsed.get()
+    }
+
+    /// True in so many of eight cases.
+    pub(super) fn chance(&self, of_eight: u8) -> bool {
+        self.rng.borrow_mut().u8(..8) < of_eight
+    }
+
+    pub(super) fn count(&self, change: impl FnOnce(&mut CopyReport)) {
+        let mut report = self.report.get();
+        change(&mut report);
+        self.report.set(report);
+    }
+
+    pub(super) fn pass_time(&self) {
+        let mut rng = self.rng.borrow_mut();
+        let nanoseconds = if rng.u8(..32) == 0 { rng.u64(..200_000) } else { rng.u64(..1_000) };
+        self.elapsed.set(self.elapsed.get() + Duration::from_nanos(nanoseconds));
+    }
+
+    pub(super) fn change_programs(&self) {
+        for (gate, program) in self.program.iter().enumerate() {
+            let is_fixed = gate == SENDER.0 as usize && self.fate.get() != Fate::GoesOn;
+            if !is_fixed {
+                let computes = self.chance(2);
+                program.set(if computes { ProgramState::Computes } else { ProgramState::Waits });
+            }
+            // A program that comes back looks.
+            self.is_asleep[gate].set(self.is_asleep[gate].get() && is_fixed);
+        }
+    }
+
+    pub(super) fn decide_fate(&self) {
+        self.fate.set(self.setting.sender);
+        if self.setting.sender != Fate::GoesOn {
+            self.program[SENDER.0 as usize].set(ProgramState::Computes);
+        }
+    }
+
+    pub(super) fn send_next(&self) {
+        if self.fate.get() == Fate::GoesOn
+            && let Ok(mut sender) = self.sender.try_borrow_mut()
+        {
+            sender.send_next(self);
+        }
+    }
+
+    /// The sender looks, unless it is busy just now.
+    pub(super) fn step_sender(&self) {
+        let acts = self.fate.get() != Fate::Stops && !self.is_asleep[SENDER.0 as usize].get();
+        if acts && let Ok(mut sender) = self.sender.try_borrow_mut() {
+            sender.step(self);
+        }
+    }
+
+    /// The same of the receiver.
+    pub(super) fn step_receiver(&self) {
+        if !self.is_asleep[RECEIVER.0 as usize].get()
+            && let Ok(mut receiver) = self.receiver.try_borrow_mut()
+        {
+            receiver.step(self);
+        }
+    }
+
+    /// A process copies: meanwhile the other one may act.
+    pub(super) fn meanwhile(&self, copies: GateId) {
+        if self.chance(2) {
+            match copies {
+                SENDER => self.step_receiver(),
+                _ => self.step_sender(),
+            }
+        }
+    }
+
+    pub(super) fn ring(&self, gate: GateId) {
+        if self.is_asleep[gate.0 as usize].replace(false) {
+            self.count(|report| report.rings += 1);
+        }
+    }
+
+    /// The receiver lets the sender write into the buffer of a message.
+    pub(super) fn declare_target(&self, message: usize) -> RegionToken {
+        let place = self.rng.borrow_mut().u64(1..);
+        self.targets.borrow_mut().insert(place, message);
+        RegionToken { place, secret: 1 }
+    }
+
+    /// No more. Whoever writes is waited for.
+    pub(super) fn revoke_target(&self, region: RegionToken) {
+        self.end_write(Some(region.place));
+        self.targets.borrow_mut().remove(&region.place);
+    }
+
+    /// The sender writes into the receiver's memory; whether that works.
+    pub(super) fn write(
+        &self,
+        into: RegionToken,
+        message: usize,
+        offset: usize,
+        length: usize,
+    ) -> bool {
+        let target = self.targets.borrow().get(&into.place).copied();
+        let Some(target) = target else { return false };
+        assert_eq!(target, message, "it is written where it belongs");
+        if self.chance(self.setting.failing_writes) {
+            return false;
+        }
+        self.in_flight.set(Some(InFlight { target: into.place, message, offset, length }));
+        self.meanwhile(SENDER);
+        self.end_write(None);
+        true
+    }
+
+    /// What is being written is written now, if it is into this target or none is told.
+    fn end_write(&self, only: Option<u64>) {
+        let Some(write) = self.in_flight.get() else { return };
+        if only.is_some_and(|target| target != write.target) {
+            return;
+        }
+        self.in_flight.set(None);
+        let Message { data, into, .. } = &self.messages[write.message];
+        let mut bytes = vec![0; write.length];
+        data.read(write.offset, &mut bytes);
+        into.write(write.offset, &bytes);
+    }
+
+    /// The receiver reads the sender's memory; whether that works.
+    pub(super) fn read(&self, slot: usize, generation: u32, offset: usize, length: usize) -> bool {
+        let region = self.regions[slot].get();
+        let Some((_, message)) = region.filter(|(now, _)| *now == generation) else { return false };
+        if self.chance(self.setting.failing_reads) {
+            return false;
+        }
+        self.meanwhile(RECEIVER);
+        let Message { data, into, .. } = &self.messages[message];
+        let mut bytes = vec![0; length];
+        data.read(offset, &mut bytes);
+        into.write(offset, &bytes);
+        // What was revoked meanwhile is not believed.
+        self.regions[slot].get() == region
+    }
+
+    /// Whether all has come that can, and all that has gone is reported.
+    pub(super) fn is_over(&self) -> bool {
+        let is_done = |message: &Message| match self.setting.sender {
+            Fate::GoesOn => message.end.get().is_some_and(|whole| {
+                let is_reported = message.ahead.is_some();
+                !(whole && is_reported) || message.is_sent.get()
+            }),
+            // Data that only the sender could copy may be missing.
+            Fate::Computes | Fate::Stops => {
+                let needs_sender = !message.is_readable && !message.is_sent.get();
+                message.end.get().is_some() || !message.is_announced.get() || needs_sender
+            }
+        };
+        (self.setting.sender == Fate::GoesOn || self.fate.get() != Fate::GoesOn)
+            && self.messages.iter().all(is_done)
+    }
+
+    /// What was received is still what was sent.
+    pub(super) fn check(&self) -> CopyReport {
+        for (number, message) in self.messages.iter().enumerate() {
+            if message.end.get() == Some(true) {
+                message.check(number);
+            }
+        }
+        self.report.get()
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let of = |(number, message): (usize, &Message)| {
+            let Message { ahead, is_readable, .. } = message;
+            let (announced, sent) = (message.is_announced.get(), message.is_sent.get());
+            let end = message.end.get();
+            format!(
+                "\n{number}: {} bytes, ahead {ahead:?}, readable {is_readable}, announced {announced}, \
+                 sent {sent}, end {end:?}",
+                message.data.len()
+            )
+        };
+        let all: String = self.messages.iter().enumerate().map(of).collect();
+        format!("asleep {:?}, programs {:?}{all}", self.is_asleep, self.program)
+    }
+}
+
+impl Message {
+    fn new(number: usize, rng: &mut Rng) -> Self {
+        let ahead =
+            *rng.choice(&[None, None, Some(When::Now), Some(When::Later)]).expect("there are some");
+        let length = match ahead {
+            Some(_) => *rng.choice(&[1, 9_000, 40_000, AHEAD_BYTES_MAX]).expect("there are some"),
+            None => *rng.choice(&[70_000, 200_000, 700_000]).expect("there are some"),
+        };
+        let (data, into) = (Buffer::zeroed(length), Buffer::zeroed(length));
+        data.write(0, &pattern(number, length));
+        Self {
+            data,
+            into,
+            ahead,
+            is_readable: ahead != Some(When::Now) && rng.u8(..4) > 0,
+            label: MessageLabel { flow: (number % FLOWS) as u32, tag: 7, sequence: number as u32 },
+            is_sent: Cell::default(),
+            is_announced: Cell::default(),
+            end: Cell::default(),
+        }
+    }
+
+    /// The sender's program uses the memory for something else.
+    pub(super) fn overwrite(&self) {
+        self.data.write(0, &vec![0xff; self.data.len()]);
+    }
+
+    pub(super) fn check(&self, number: usize) {
+        let mut bytes = vec![0; self.into.len()];
+        self.into.read(0, &mut bytes);
+        assert!(bytes == pattern(number, bytes.len()), "message {number} is whole and right");
+    }
+}
+
+fn pattern(number: usize, length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index / 3 + 31 * number) as u8 & 0x7f).collect()
+}
