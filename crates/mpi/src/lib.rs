@@ -30,7 +30,7 @@ pub use communicator::Communicator;
 pub use native::{Mode, Packing, Unpacking};
 pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, Message, SendMode, Source};
-pub use process::helping::{Help, Need, Rest, Rested};
+pub use process::helping::{Help, Rested};
 pub use process::{Process, ThreadLevel};
 pub use request::{Look, Request, Settled, Transfer};
 pub use status::Status;

@@ -11,6 +11,7 @@ pub mod configuration;
 pub mod door;
 mod gathering;
 mod guidance;
+pub mod helper;
 pub mod instruments;
 pub mod lock;
 pub mod machine;

@@ -1,16 +1,14 @@
 //! Worlds in which processes wait: the library's own waiting, with its doorbells, its door and its
 //! locks, in virtual time.
 //!
-//! Processes of one or several threads, with or without somebody who helps while the program computes,
+//! Processes of one or several threads, with or without a helper that works while the program computes,
 //! send each other messages through engines of their own, and wait for them as the library does:
-//! `runtime::waiting` and `runtime::lock`, `queues::bell` and `queues::door` are the code that programs
-//! run. Under them is another system: a thread may lose its core at each step, for long, and a wake-up
+//! `runtime::waiting`, `runtime::lock` and `runtime::helper`, `queues::bell` and `queues::door` are the code
+//! that programs run. Under them is another system: a thread may lose its core at each step, for long, and a wake-up
 //! may come late. Sleeping that only ends because its limit is over does not end here, so that a
 //! wake-up which is lost leaves a process asleep for ever; and at each step it is asked whether
 //! a process sleeps though something waits for it. Between two calls programs compute for up to seconds:
 //! some thousand worlds are hours.
-//!
-//! Who helps here is a visitor with habits of its own, which come and go faster than the helper's.
 
 mod check;
 mod kernel;
@@ -35,7 +33,7 @@ pub struct Waits {
     pub woken: u64,
     /// Threads that lost their core.
     pub losses: u64,
-    /// Visits of those who help.
+    /// Visits of helpers.
     pub visits: u64,
     /// Virtual time, in nanoseconds.
     pub nanoseconds: u64,
@@ -67,9 +65,9 @@ pub fn run(seed: u64) -> Result<Waits, String> {
             let (mut rng, process) = (rng.fork(), process.number());
             machine.start(process, move || program::run(process, thread, &mut rng));
         }
-        if process.is_helped() {
-            let (mut rng, process) = (rng.fork(), process.number());
-            machine.start(process, move || program::help(process, &mut rng));
+        if let Some(core) = process.helper() {
+            let process = process.number();
+            machine.start(process, move || program::help(process, core));
         }
     }
     process::with(processes, |processes: &[Rc<Process>]| {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use driver::Doorbell;
 use runtime::ProgramState;
 use runtime::door::{self, Guest, Resting};
+pub use runtime::helper::Need;
+use runtime::helper::{self, Core, Found, Inside};
 use sys::cores::Cores;
 
 use super::{Advance, Process};
@@ -37,33 +39,8 @@ pub struct Rested<'a> {
     resting: Resting<'a, door::System>,
 }
 
-/// What the helper does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
-    /// Sleeps until the bell rings, which was armed: others wait for answers.
-    UntilRung(u32),
-    /// The same, after a while: nobody needed an answer, and more may come together.
-    Pause,
-    /// Goes on, unless the program comes.
-    None,
-    /// Leaves all to the program: nothing of its is underway.
-    All,
-}
-
-/// Who needs what the helper is called for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// Others may wait for it.
-    OfOthers,
-    /// The program alone, which has it in any case when it waits: worth a core that is free.
-    OfProgram,
-}
-
 /// Messages of so many bytes are worth calling the helper for.
 pub(crate) const HELPED_BYTES_MIN: usize = 64 << 10;
-
-/// So many rounds of progress the helper makes before it sees whether the program wants to go on.
-const ROUNDS: u32 = 64;
 
 impl Process {
     /// How many steps the program has made through the door, in and out: odd while it is inside.
@@ -128,17 +105,6 @@ impl Process {
         self.started().doorbell.clone()
     }
 
-    /// Whether nobody needs anything from this process but calls of its program: neither others nor, if
-    /// that counts, the program.
-    fn has_nothing_underway(&self, spares_program: bool) -> bool {
-        let is_needed = |one: &Rc<dyn Advance>| !spares_program || one.is_awaited();
-        let runtime = self.runtime();
-        runtime.requests() == 0
-            && !runtime.has_work()
-            && self.windows.borrow().is_empty()
-            && !self.underway.borrow().iter().any(is_needed)
-    }
-
     fn set_helped(&self, helped: bool) {
         self.helped.set(helped);
         let state = if helped { ProgramState::Computes } else { ProgramState::Waits };
@@ -170,35 +136,40 @@ impl<'a> Help<'a> {
         }
     }
 
-    /// Makes progress as long as there is something to do and the program does not come; `rang`: the
-    /// bell did; `spares_program`: the helper has no core but that of the program.
-    pub fn progress(&self, rang: bool, spares_program: bool) -> Rest {
+    /// Makes progress as long as there is something to do and the program does not come.
+    pub fn progress(&self, core: Core, after_ring: bool) -> Found {
         let process = self.process;
-        let Some(bell) = &process.started().doorbell else { return Rest::All };
-        if process.has_nothing_underway(spares_program) {
-            return Rest::All;
-        }
+        let Some(bell) = &process.started().doorbell else { return Found::NothingUnderway };
         process.set_helped(true);
-        process.set_leaves_portions(spares_program);
-        let before = process.runtime().submitted();
-        let mut rest = Rest::None;
-        let ticket = bell.arm();
-        for _ in 0..ROUNDS {
-            if !process.progress() {
-                let runtime = process.runtime();
-                let has_answered = runtime.submitted() != before;
-                let pauses =
-                    runtime.must_look_again() || runtime.awaits_senders() || rang && !has_answered;
-                rest = if pauses { Rest::Pause } else { Rest::UntilRung(ticket) };
-                break;
-            }
-            if self.is_awaited() {
-                break;
-            }
-        }
+        process.set_leaves_portions(core == Core::Shared);
+        let found = helper::visit(self, &**bell, core, after_ring);
         process.set_helped(false);
         process.set_leaves_portions(false);
-        rest
+        found
+    }
+}
+
+impl Inside for Help<'_> {
+    fn has_nothing_underway(&self, core: Core) -> bool {
+        let is_needed = |one: &Rc<dyn Advance>| core == Core::Own || one.is_awaited();
+        let (process, runtime) = (self.process, self.process.runtime());
+        runtime.requests() == 0
+            && !runtime.has_work()
+            && process.windows.borrow().is_empty()
+            && !process.underway.borrow().iter().any(is_needed)
+    }
+
+    fn progress(&self) -> bool {
+        self.process.progress()
+    }
+
+    fn submitted(&self) -> u64 {
+        self.process.runtime().submitted()
+    }
+
+    fn must_look_again(&self) -> bool {
+        let runtime = self.process.runtime();
+        runtime.must_look_again() || runtime.awaits_senders()
     }
 
     fn is_awaited(&self) -> bool {

@@ -12,6 +12,7 @@ use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send, ShortPacket
 use memory::Buffer;
 use queues::bell;
 use queues::door::{Door, Threads};
+use runtime::helper::{Calls, Core, Need, Reaction};
 use runtime::waiting::{self, Crowd, Kernel, Patience, Room, Waiter};
 
 use super::kernel::{self, Virtual};
@@ -21,6 +22,7 @@ pub(super) struct Process {
     setting: Setting,
     room: Room<Virtual>,
     pub(super) door: Door,
+    calls: Calls,
     engine: RefCell<Engine>,
     context: ContextSlot,
     inboxes: Rc<[Inbox]>,
@@ -43,7 +45,8 @@ pub(super) struct Setting {
     pub threads: u32,
     /// Threads call all at once, also if there is one.
     pub shared: bool,
-    pub helped: bool,
+    /// Where its helper works, if it has one.
+    pub helper: Option<Core>,
     pub crowd: Crowd,
     pub sparing: bool,
 }
@@ -124,6 +127,9 @@ pub(super) fn find(number: usize) -> Rc<Process> {
 
 const RAIL: RailId = RailId(0);
 
+/// Messages of so many bytes are worth calling the helper for.
+const HELPED_BYTES_MIN: usize = 300;
+
 fn rail() -> RailProfile {
     RailProfile {
         name: "virtual".into(),
@@ -147,8 +153,8 @@ impl Process {
         let counts = Counts::default();
         counts.at_work.set(setting.threads);
         let (engine, inboxes) = (RefCell::new(engine), Rc::clone(inboxes));
-        let (room, door) = Default::default();
-        Self { own, setting, room, door, engine, context, inboxes, bell, counts }
+        let (room, door, calls) = Default::default();
+        Self { own, setting, room, door, calls, engine, context, inboxes, bell, counts }
     }
 
     pub(super) fn number(&self) -> usize {
@@ -164,8 +170,28 @@ impl Process {
         self.setting.threads
     }
 
-    pub(super) fn is_helped(&self) -> bool {
-        self.setting.helped
+    pub(super) fn helper(&self) -> Option<Core> {
+        self.setting.helper
+    }
+
+    pub(super) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// Something of so many bytes was begun, and the program perhaps goes away now.
+    fn call_helper(&self, need: Need, bytes: usize) {
+        if self.setting.helper.is_none() || bytes < HELPED_BYTES_MIN {
+            return;
+        }
+        match self.calls.call(need, self.door.absences()) {
+            Reaction::Nothing => {}
+            Reaction::Wake => self.calls.wake(&Virtual, || self.bell.ring()),
+            Reaction::LeaveNote => self.door.leave_note(&Virtual),
+        }
+    }
+
+    pub(super) fn submitted(&self) -> u64 {
+        self.engine.borrow().submitted()
     }
 
     pub(super) fn received(&self) -> u64 {
@@ -187,11 +213,9 @@ impl Process {
     /// The program of a thread has ended.
     pub(super) fn note_end(&self) {
         self.counts.at_work.set(self.counts.at_work.get() - 1);
-        self.bell.ring();
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.counts.at_work.get() == 0
+        if self.counts.at_work.get() == 0 {
+            self.calls.end(&Virtual, || self.bell.ring());
+        }
     }
 
     /// A call of the program, as the library lets it in.
@@ -219,20 +243,24 @@ impl Process {
         if engine.send_short(&send, post) {
             return None;
         }
+        let length = send.buffer.len();
         let request = engine.send(send);
         self.flush(&mut engine);
         drop(engine);
         self.leave_to_others();
+        self.call_helper(Need::OfOthers, length);
         Some(request)
     }
 
     pub(super) fn receive(&self, from: u32, tag: i32, buffer: Buffer) -> RequestId {
         let mut engine = self.engine.borrow_mut();
         let (source, tag) = (Some(from), Some(tag));
+        let length = buffer.len();
         let request = engine.receive(Receive { context: self.context, source, tag, buffer });
         self.flush(&mut engine);
         drop(engine);
         self.leave_to_others();
+        self.call_helper(Need::OfProgram, length);
         request
     }
 

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 use std::rc::Rc;
-use std::time::Duration;
 
 use engine::RequestId;
 use fastrand::Rng;
 use memory::Buffer;
-use runtime::waiting::{self, Crowd, Kernel, SLEEP_MAX, Waiter};
+use queues::door::Resting;
+use runtime::helper::{self, Core, Found, Inside, Visitor};
+use runtime::waiting::{self, Crowd, SLEEP_MAX, Waiter};
 
 use super::kernel::{self, Virtual};
 use super::process::{self, Inbox, Process, Setting};
@@ -21,8 +22,9 @@ pub(super) fn processes(rng: &mut Rng) -> Vec<Rc<Process>> {
     let process = |own| {
         let crowd = [Crowd::Nobody, Crowd::Threads, Crowd::Processes][rng.usize(..3)];
         let shared = threads > 1 || rng.bool();
-        let (helped, sparing) = (rng.bool(), rng.bool());
-        let setting = Setting { threads, shared, helped, crowd, sparing };
+        let (helper, sparing) =
+            ([None, Some(Core::Own), Some(Core::Shared)][rng.usize(..3)], rng.bool());
+        let setting = Setting { threads, shared, helper, crowd, sparing };
         Rc::new(Process::new(own, setting, &inboxes))
     };
     (0..count).map(process).collect()
@@ -132,70 +134,86 @@ impl Underway {
     }
 }
 
-/// The time between two visits, in nanoseconds.
-const VISITS_PAUSE_MIN: u64 = 100_000;
-const VISITS_PAUSE_MAX: u64 = 200_000_000;
-
-/// Rounds of progress at most that a visit lasts.
-const ROUNDS: u32 = 64;
-
-/// Somebody who makes progress as long as the program of the process is outside.
-pub(super) fn help(process: usize, rng: &mut Rng) {
+/// The helper of a process.
+pub(super) fn help(process: usize, core: Core) {
     let process = process::find(process);
-    while !process.has_ended() {
-        let pause = VISITS_PAUSE_MIN + kernel::within(rng, VISITS_PAUSE_MAX);
-        Virtual.pause(Duration::from_nanos(pause));
+    let mut visits = Visits { process: &process, core, resting: None };
+    helper::run(&mut visits, process.calls(), core, &Virtual);
+}
+
+/// A helper and its process.
+struct Visits<'a> {
+    process: &'a Process,
+    core: Core,
+    resting: Option<Resting<'a, Virtual>>,
+}
+
+impl Visitor for Visits<'_> {
+    fn steps(&self) -> u32 {
+        let process = self.process;
+        if process.is_shared() { process.room().lock.steps() } else { process.door.steps() }
+    }
+
+    fn visit(&mut self, after_ring: bool) -> Found {
+        let Self { process, core, .. } = *self;
+        let rounds = |is_awaited: &dyn Fn() -> bool| {
+            process.count_visit();
+            let bell = process.doorbell().expect("each process has one");
+            helper::visit(&Visit { process, is_awaited }, &**bell, core, after_ring)
+        };
         if process.is_shared() {
-            visit_with_lock(&process);
-        } else {
-            visit(&process);
+            let lock = &process.room().lock;
+            if !lock.try_lock() {
+                return Found::Shut;
+            }
+            let found = rounds(&|| lock.is_wanted());
+            lock.give_back();
+            return found;
         }
-    }
-}
-
-/// A visit with the lock, if nobody has it, and the sleep after it.
-fn visit_with_lock(process: &Process) {
-    let lock = &process.room().lock;
-    if lock.try_lock() {
-        let ticket = rounds(process, &|| lock.is_wanted());
-        lock.give_back();
-        ticket.into_iter().for_each(|ticket| sleep(process, ticket));
-    }
-}
-
-/// A visit, if nobody of the program is inside, which rests at the door until something arrives, as long
-/// as nobody comes.
-fn visit(process: &Process) {
-    let mut guest = process.door.try_enter_as_guest(&Virtual);
-    while let Some(here) = guest.take() {
-        let Some(ticket) = rounds(process, &|| here.is_awaited()) else { return };
-        let Some(resting) = here.rest() else { return };
-        sleep(process, ticket);
-        guest = resting.resume();
-    }
-}
-
-fn sleep(process: &Process, ticket: u32) {
-    if !process.has_ended()
-        && let Some(bell) = process.doorbell()
-    {
-        bell.wait(ticket, SLEEP_MAX);
-    }
-}
-
-fn rounds(process: &Process, is_awaited: &dyn Fn() -> bool) -> Option<u32> {
-    process.count_visit();
-    if !process.has_requests() && !process.has_work() {
-        return None;
-    }
-    let ticket = process.doorbell()?.arm();
-    for _ in 0..ROUNDS {
-        if !process.progress() {
-            return (!process.must_look_again()).then_some(ticket);
+        let goes_on = self.resting.take().and_then(Resting::resume);
+        let Some(guest) = goes_on.or_else(|| process.door.try_enter_as_guest(&Virtual)) else {
+            return Found::Shut;
+        };
+        let found = rounds(&|| guest.is_awaited());
+        if matches!(found, Found::WaitsForOthers(_) | Found::NothingToAnswer) {
+            self.resting = guest.rest();
         }
-        if is_awaited() {
-            break;
-        }
+        found
     }
-    None
+
+    fn leave(&mut self) {
+        self.resting = None;
+    }
+
+    fn listen(&self, ticket: u32) {
+        self.process.doorbell().into_iter().for_each(|bell| bell.wait(ticket, SLEEP_MAX));
+    }
+}
+
+/// A visit of the helper.
+struct Visit<'a> {
+    process: &'a Process,
+    is_awaited: &'a dyn Fn() -> bool,
+}
+
+impl Inside for Visit<'_> {
+    fn has_nothing_underway(&self, _core: Core) -> bool {
+        !self.process.has_requests() && !self.process.has_work()
+    }
+
+    fn progress(&self) -> bool {
+        self.process.progress()
+    }
+
+    fn submitted(&self) -> u64 {
+        self.process.submitted()
+    }
+
+    fn must_look_again(&self) -> bool {
+        self.process.must_look_again()
+    }
+
+    fn is_awaited(&self) -> bool {
+        (self.is_awaited)()
+    }
 }

@@ -1,0 +1,162 @@
+//! The whole matrix of stages and events, compared with the reviewed one in `matrix.txt`, and what follows
+//! from it in the long run.
+
+use std::fmt::Write;
+
+use super::*;
+
+/// How many steps the program has made, seen from a stage: as many as then, then inside, and then outside
+/// again.
+const STAYED: u32 = 10;
+const CAME: u32 = 11;
+const CAME_AND_WENT: u32 = 12;
+
+fn helper(core: Core, stage: Stage) -> Helper {
+    let (mut helper, _) = Helper::new(core);
+    helper.stage = stage;
+    helper
+}
+
+fn stages() -> [(&'static str, Stage); 6] {
+    let before = STAYED;
+    [
+        ("Pausing", Stage::Pausing),
+        ("Looking", Stage::Looking { steps: STAYED, before, was_called: false }),
+        ("Looking, called", Stage::Looking { steps: STAYED, before, was_called: true }),
+        ("Visiting", Stage::Visiting { before, after_ring: true }),
+        ("Listening", Stage::Listening { before }),
+        ("Gathering", Stage::Gathering { before }),
+    ]
+}
+
+fn events(stage: Stage) -> Vec<(&'static str, Event)> {
+    match stage {
+        Stage::Visiting { .. } => vec![
+            ("shut", Event::Visited(Found::Shut)),
+            ("nothing underway", Event::Visited(Found::NothingUnderway)),
+            ("waits for others", Event::Visited(Found::WaitsForOthers(7))),
+            ("nothing to answer", Event::Visited(Found::NothingToAnswer)),
+            ("unfinished", Event::Visited(Found::Unfinished)),
+        ],
+        Stage::Pausing | Stage::Listening { .. } => {
+            vec![("over", Event::Over), ("called", Event::Called)]
+        }
+        Stage::Looking { .. } | Stage::Gathering { .. } => vec![("over", Event::Over)],
+    }
+}
+
+fn matrix() -> String {
+    let mut matrix = String::new();
+    for (name, stage) in stages() {
+        for (event_name, event) in events(stage) {
+            for (steps_name, steps) in
+                [("stayed", STAYED), ("came", CAME), ("came and went", CAME_AND_WENT)]
+            {
+                let mut helper = helper(Core::Own, stage);
+                let next = helper.next(event, steps);
+                let ignored = helper.take_ignored().map(|count| format!(", ignore {count}"));
+                let ignored = ignored.unwrap_or_default();
+                writeln!(
+                    matrix,
+                    "{name:15} | {event_name:17} | {steps_name:13} | {next:?}{ignored}"
+                )
+                .unwrap();
+            }
+        }
+    }
+    matrix
+}
+
+#[test]
+fn every_event_leads_where_the_reviewed_matrix_says() {
+    let (matrix, reviewed) = (matrix(), include_str!("matrix.txt"));
+    assert!(matrix == reviewed, "the matrix is now\n{matrix}");
+}
+
+/// The pauses of a helper whose program has made so many steps each time that it looks.
+fn pauses(core: Core, steps: impl Iterator<Item = u32>) -> Vec<u128> {
+    let (mut helper, first) = Helper::new(core);
+    let mut all = Vec::new();
+    let mut next = first;
+    for steps in steps {
+        let Next::Pause(pause) = next else { panic!("{next:?}, though the program is inside") };
+        all.push(pause.as_micros());
+        next = helper.next(Event::Over, steps);
+    }
+    all
+}
+
+#[test]
+fn pauses_grow_longer_in_one_call_and_on_a_shared_core() {
+    let in_calls = || (1..).step_by(2).take(4);
+    assert_eq!(pauses(Core::Own, in_calls()), [10_000; 4]);
+    assert_eq!(pauses(Core::Shared, in_calls()), [40_000; 4]);
+    let in_one_call = [1; 6].into_iter();
+    assert_eq!(pauses(Core::Own, in_one_call), [10_000, 10_000, 20_000, 40_000, 50_000, 50_000]);
+}
+
+#[test]
+fn after_work_it_looks_soon_and_ever_more_seldom() {
+    let (mut helper, _) = Helper::new(Core::Own);
+    assert_eq!(helper.next(Event::Over, 2), Next::Wait(LOOK));
+    assert_eq!(helper.next(Event::Over, 2), Next::Visit { after_ring: false });
+    let waits = Event::Visited(Found::WaitsForOthers(1));
+    assert_eq!(helper.next(waits, 2), Next::Listen(1));
+    let mut next = helper.next(Event::Over, 3);
+    let mut steps = 3;
+    let mut pauses = Vec::new();
+    while let Next::Pause(pause) = next
+        && pauses.len() < 8
+    {
+        pauses.push(pause.as_micros());
+        steps += 2;
+        next = helper.next(Event::Over, steps);
+    }
+    assert_eq!(pauses, [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+}
+
+#[test]
+fn calls_in_vain_are_ignored_until_one_was_not() {
+    let (mut helper, _) = Helper::new(Core::Own);
+    let mut steps = 1;
+    for ignored in [1, 3, 7, 15, 31, 63, 63] {
+        // The program called, and is still in that call, which waits.
+        assert_eq!(helper.next(Event::Called, steps), Next::Wait(LOOK));
+        assert!(matches!(helper.next(Event::Over, steps), Next::Pause(_)));
+        assert_eq!(helper.take_ignored(), Some(ignored));
+        steps += 2;
+    }
+    // It leaves the call, and stays away.
+    assert_eq!(helper.next(Event::Called, steps), Next::Wait(LOOK));
+    assert_eq!(helper.next(Event::Over, steps + 1), Next::Visit { after_ring: false });
+    assert_eq!(helper.next(Event::Visited(Found::WaitsForOthers(1)), steps + 1), Next::Listen(1));
+    assert_eq!(helper.take_ignored(), Some(0));
+}
+
+#[test]
+fn a_call_while_it_listens_is_looked_into_when_the_program_has_come() {
+    let (mut helper, _) = Helper::new(Core::Own);
+    assert_eq!(helper.next(Event::Called, 2), Next::Visit { after_ring: false });
+    assert_eq!(helper.next(Event::Visited(Found::WaitsForOthers(1)), 2), Next::Listen(1));
+    assert_eq!(helper.next(Event::Called, 4), Next::Visit { after_ring: false });
+    assert_eq!(helper.next(Event::Visited(Found::WaitsForOthers(2)), 4), Next::Listen(2));
+    assert!(matches!(helper.next(Event::Over, 6), Next::Pause(_)), "it came without a call");
+}
+
+#[test]
+fn calls_that_are_ignored_leave_a_note_and_count_again_after_an_absence() {
+    let calls = Calls::new();
+    calls.begin(Core::Own);
+    assert_eq!(calls.call(Need::OfOthers, 0), Reaction::Nothing, "it is at work");
+    let listened = calls.listen(|| {
+        calls.ignore(2);
+        let reactions = [0, 0, 0].map(|absences| calls.call(Need::OfOthers, absences));
+        assert_eq!(reactions, [Reaction::LeaveNote, Reaction::LeaveNote, Reaction::Wake]);
+        calls.ignore(2);
+        assert_eq!(calls.call(Need::OfOthers, 1), Reaction::Wake, "it was away after the last");
+        calls.begin(Core::Shared);
+        assert_eq!(calls.call(Need::OfProgram, 1), Reaction::Nothing);
+        assert_eq!(calls.call(Need::OfOthers, 1), Reaction::Wake);
+    });
+    assert!(!listened, "nobody woke it");
+}

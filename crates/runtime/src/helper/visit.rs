@@ -1,0 +1,109 @@
+//! The helper at work.
+
+use driver::Doorbell;
+
+use super::{Calls, Core, Event, Helper, Next};
+use crate::waiting::Kernel;
+
+/// What a visit left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// There was none: the program is inside.
+    Shut,
+    /// Nothing of the program's is underway.
+    NothingUnderway,
+    /// Others have to do something first, who ring the bell; it was armed with this ticket.
+    WaitsForOthers(u32),
+    /// Nothing came that needs an answer, and more may come together; or it waits for something of which
+    /// nobody tells.
+    NothingToAnswer,
+    /// There is more to do, or the program comes.
+    Unfinished,
+}
+
+/// A process as its helper sees it from outside.
+pub trait Visitor {
+    /// How many steps the program has made over the threshold, in and out.
+    fn steps(&self) -> u32;
+
+    /// Goes in, or on where it rested at the door, makes progress by [`visit`](fn@visit), and rests at the
+    /// door where others have to do something first.
+    fn visit(&mut self, after_ring: bool) -> Found;
+
+    /// Does not rest at the door any more.
+    fn leave(&mut self);
+
+    /// Sleeps until the bell rings that was armed with this ticket, or for the longest time.
+    fn listen(&self, ticket: u32);
+}
+
+/// A process as its helper sees it from inside.
+pub trait Inside {
+    /// Whether nobody needs anything from this process but calls of its program: neither others nor, if
+    /// the helper has a core of its own, the program.
+    fn has_nothing_underway(&self, core: Core) -> bool;
+
+    /// Makes one round of progress; whether there was anything to do.
+    fn progress(&self) -> bool;
+
+    /// Counts what was submitted to outboxes, answers to others included.
+    fn submitted(&self) -> u64;
+
+    /// Whether something waits of which no bell tells.
+    fn must_look_again(&self) -> bool;
+
+    /// Whether the program waits outside.
+    fn is_awaited(&self) -> bool;
+}
+
+/// So many rounds of progress the helper makes before it sees whether the program wants to go on.
+const ROUNDS: u32 = 64;
+
+/// The helper's life on such a core, until [`Calls::end`].
+pub fn run(visitor: &mut impl Visitor, calls: &Calls, core: Core, kernel: &impl Kernel) {
+    calls.begin(core);
+    let (mut helper, mut next) = Helper::new(core);
+    while !calls.has_ended() {
+        let event = match next {
+            Next::Pause(longest) => {
+                visitor.leave();
+                if calls.pause(kernel, longest) { Event::Called } else { Event::Over }
+            }
+            Next::Wait(time) => {
+                kernel.pause(time);
+                Event::Over
+            }
+            Next::Visit { after_ring } => Event::Visited(visitor.visit(after_ring)),
+            Next::Listen(ticket) => match calls.listen(|| visitor.listen(ticket)) {
+                true => Event::Called,
+                false => Event::Over,
+            },
+        };
+        next = helper.next(event, visitor.steps());
+        helper.take_ignored().into_iter().for_each(|count| calls.ignore(count));
+    }
+    visitor.leave();
+}
+
+/// Makes progress as long as there is something to do and the program does not come.
+pub fn visit(process: &impl Inside, bell: &dyn Doorbell, core: Core, after_ring: bool) -> Found {
+    if process.has_nothing_underway(core) {
+        return Found::NothingUnderway;
+    }
+    let before = process.submitted();
+    // What arrives after the last look rings.
+    let ticket = bell.arm();
+    for _ in 0..ROUNDS {
+        if !process.progress() {
+            let has_answered = process.submitted() != before;
+            return match process.must_look_again() || after_ring && !has_answered {
+                true => Found::NothingToAnswer,
+                false => Found::WaitsForOthers(ticket),
+            };
+        }
+        if process.is_awaited() {
+            break;
+        }
+    }
+    Found::Unfinished
+}
