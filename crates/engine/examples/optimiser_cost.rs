@@ -63,11 +63,12 @@ impl Pair {
             let start = Instant::now();
             for packet in &mut self.packets {
                 let message = message(self.context, &self.data);
-                let sent = self.sender.send_short(&message, |_: RailId, short: ShortPacket<'_>| {
-                    packet.resize(short.packet_len(), 0);
-                    short.write(packet);
-                    true
-                });
+                let sent =
+                    self.sender.send_short(&message, |_: RailId, short: &dyn ShortPacket| {
+                        packet.resize(short.packet_len(), 0);
+                        short.write(packet);
+                        true
+                    });
                 assert!(sent, "the short cut applies");
             }
             let time = start.elapsed().as_nanos() as f64 / MESSAGES as f64;

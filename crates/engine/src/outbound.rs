@@ -1,5 +1,7 @@
 //! From the outbox to packets.
 
+use std::cell::RefCell;
+
 use base::{GateId, MessageLabel, RailId, RegionToken};
 use memory::Buffer;
 use memory::transfer::Part;
@@ -27,10 +29,17 @@ pub enum Planned {
 }
 
 /// The packet of a short message that passes by the outbox.
-#[derive(Debug)]
-pub struct ShortPacket<'a> {
-    /// Where packets are numbered.
-    kept: Option<Kept<'a>>,
+pub trait ShortPacket {
+    /// Its length in bytes.
+    fn packet_len(&self) -> usize;
+
+    /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
+    fn write(&self, out: &mut [u8]);
+}
+
+/// One where one rail leads.
+#[derive(Clone, Copy, Debug)]
+struct LonePacket<'a> {
     flow: u32,
     sequence: u32,
     tag: i32,
@@ -38,39 +47,14 @@ pub struct ShortPacket<'a> {
     buffer: &'a Buffer,
 }
 
-/// A packet that is kept until it has arrived.
-#[derive(Debug)]
-struct Kept<'a> {
-    number: u32,
-    /// Up to which number everything is here.
-    received: u32,
-    /// Where it is kept.
-    copy: &'a mut Vec<u8>,
-}
-
-impl ShortPacket<'_> {
-    /// Its length in bytes.
+impl ShortPacket for LonePacket<'_> {
     #[inline(always)]
-    pub fn packet_len(&self) -> usize {
-        let number = self.kept.as_ref().map_or(0, |_| wire::NUMBER_BYTES);
-        number + wire::padded(wire::MESSAGE_HEADER_BYTES, self.length)
-    }
-
-    /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
-    #[inline(always)]
-    pub fn write(mut self, out: &mut [u8]) {
-        match self.kept.take() {
-            None => self.write_record(out),
-            Some(Kept { number, received, copy }) => {
-                let header = Record::Number { number, received }.emit(out);
-                self.write_record(&mut out[header..]);
-                copy.extend_from_slice(out);
-            }
-        }
+    fn packet_len(&self) -> usize {
+        wire::padded(wire::MESSAGE_HEADER_BYTES, self.length)
     }
 
     #[inline(always)]
-    fn write_record(&self, out: &mut [u8]) {
+    fn write(&self, out: &mut [u8]) {
         let (header, payload) = out.split_at_mut(wire::MESSAGE_HEADER_BYTES);
         // The header last: whoever waits for the packet looks at its first line all the time, and takes
         // it away between a first and a later store if data is gathered meanwhile.
@@ -79,15 +63,38 @@ impl ShortPacket<'_> {
     }
 }
 
-/// Hands the packet of a short message to a rail.
-pub trait PostShort {
-    /// Whether the rail took it.
-    fn post(self, rail: RailId, packet: ShortPacket<'_>) -> bool;
+/// One where several rails lead: it has a number, and is kept until it has arrived.
+#[derive(Debug)]
+struct NumberedPacket<'a> {
+    lone: LonePacket<'a>,
+    number: u32,
+    /// Up to which number everything is here.
+    received: u32,
+    /// Where it is kept.
+    copy: RefCell<Vec<u8>>,
 }
 
-impl<F: FnOnce(RailId, ShortPacket<'_>) -> bool> PostShort for F {
+impl ShortPacket for NumberedPacket<'_> {
+    fn packet_len(&self) -> usize {
+        wire::NUMBER_BYTES + self.lone.packet_len()
+    }
+
+    fn write(&self, out: &mut [u8]) {
+        let header = Record::Number { number: self.number, received: self.received }.emit(out);
+        self.lone.write(&mut out[header..]);
+        self.copy.borrow_mut().extend_from_slice(out);
+    }
+}
+
+/// Hands the packet of a short message to a rail.
+pub trait PostShort {
+    /// Whether the rail took it, and it was written once.
+    fn post(self, rail: RailId, packet: &impl ShortPacket) -> bool;
+}
+
+impl<F: FnOnce(RailId, &dyn ShortPacket) -> bool> PostShort for F {
     #[inline]
-    fn post(self, rail: RailId, packet: ShortPacket<'_>) -> bool {
+    fn post(self, rail: RailId, packet: &impl ShortPacket) -> bool {
         self(rail, packet)
     }
 }
@@ -138,10 +145,10 @@ impl Engine {
             return false;
         }
         let Send { tag, ref buffer, .. } = *send;
-        let (sequence, kept) = (flow.sequence, None);
-        let packet = ShortPacket { kept, flow: flow.number, sequence, tag, length, buffer };
+        let (sequence, flow_number) = (flow.sequence, flow.number);
+        let packet = LonePacket { flow: flow_number, sequence, tag, length, buffer };
         let posted = match (&gate.rails[..], &mut gate.numbered) {
-            (&[rail], None) => post.post(rail, packet),
+            (&[rail], None) => post.post(rail, &packet),
             (rails, Some(numbered)) if self.preferring == 0 && !numbered.has_again() => {
                 let latency = |rail: &&RailId| self.models[usize::from(rail.0)].latency_ns();
                 let Some(&rail) = rails.iter().min_by_key(latency) else { return false };
@@ -482,13 +489,13 @@ fn post_numbered(
     numbered: &mut Numbered,
     spares: &mut Spares,
     rail: RailId,
-    packet: ShortPacket<'_>,
+    lone: LonePacket<'_>,
     post: impl PostShort,
 ) -> bool {
     let (number, received) = numbered.next();
-    let mut copy = spares.take();
-    let kept = Some(Kept { number, received, copy: &mut copy });
-    let posted = post.post(rail, ShortPacket { kept, ..packet });
+    let packet = NumberedPacket { lone, number, received, copy: RefCell::new(spares.take()) };
+    let posted = post.post(rail, &packet);
+    let copy = packet.copy.into_inner();
     if posted {
         numbered.retain(rail, Posted::Packet(copy));
     } else {

@@ -140,8 +140,8 @@ fn a_short_message_that_took_the_short_cut_goes_again_when_its_rail_is_lost() {
     let (gate, peer, tag, synchronous) = (GateId(1), 1, 6, false);
     let message = Send { gate, peer, context, tag, synchronous, buffer: filled(7, 100) };
     let (mut taken, mut packet) = (None, Vec::new());
-    assert!(!one.send_short(&message, |_, _: ShortPacket<'_>| false), "the rail has no room");
-    let sent = one.send_short(&message, |rail, short: ShortPacket<'_>| {
+    assert!(!one.send_short(&message, |_, _: &dyn ShortPacket| false), "the rail has no room");
+    let sent = one.send_short(&message, |rail, short: &dyn ShortPacket| {
         (taken, packet) = (Some(rail), vec![0; short.packet_len()]);
         short.write(&mut packet);
         true

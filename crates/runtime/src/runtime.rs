@@ -53,7 +53,7 @@ struct Push<'a> {
 
 impl PostShort for Push<'_> {
     #[inline(always)]
-    fn post(self, rail: RailId, packet: ShortPacket<'_>) -> bool {
+    fn post(self, rail: RailId, packet: &impl ShortPacket) -> bool {
         self.rails.push(self.gate, rail, packet.packet_len(), |out| packet.write(out))
     }
 }
@@ -423,7 +423,7 @@ impl Runtime {
         while let Some(fetch) = self.engine.next_fetch() {
             self.begin_fetch(fetch);
         }
-        self.flush()
+        self.engine.gates_with_work() > 0 && self.flush()
     }
 
     /// Brings the data of an announced message here; in packets, if its rail cannot do it

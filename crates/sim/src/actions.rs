@@ -86,7 +86,7 @@ impl World {
     fn send_short(&mut self, from: u32, send: &Send) -> bool {
         let (network, engine) = (&self.network, &mut self.engines[from as usize]);
         let (mut packet, mut way) = (Vec::new(), None);
-        let sent = engine.send_short(send, |rail: RailId, short: ShortPacket<'_>| {
+        let sent = engine.send_short(send, |rail: RailId, short: &dyn ShortPacket| {
             packet = vec![0; short.packet_len()];
             let there = (Self::gate(from), send.gate, rail);
             let room = network.has_room(there);

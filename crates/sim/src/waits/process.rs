@@ -237,7 +237,7 @@ impl Process {
         let send = Send { gate, peer: to, context, tag, synchronous: false, buffer };
         let inbox = &self.inboxes[to as usize];
         let own = GateId(self.own);
-        let post = |_, packet: ShortPacket<'_>| {
+        let post = |_, packet: &dyn ShortPacket| {
             inbox.post(own, packet.packet_len(), |out| packet.write(out))
         };
         if engine.send_short(&send, post) {
