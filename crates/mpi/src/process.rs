@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use ::topology::Parts;
+use ::topology::{JobMap, Parts};
 use base::{ContextId, Error, ErrorClass, GateId, RailId, Result};
 use collectives::{Layout, Situation};
 use driver::Doorbell;
@@ -81,23 +81,9 @@ pub struct Process {
 struct Started {
     runtime: RefCell<Runtime>,
     doorbell: Option<Arc<dyn Doorbell>>,
-    /// By rank in the job: the lowest rank of those on the same machine.
-    nodes: Vec<u32>,
-    /// By rank in the job: in which parts of its machine it is; empty where that does not matter.
-    parts: Vec<Parts>,
-    /// By rank in the job: how far it is from a network interface; empty likewise.
-    distances: Vec<u32>,
-    /// By rank in the job: the numbers of the switches above its machine, from the outermost on; empty
-    /// likewise.
-    switches: Vec<Vec<u32>>,
+    /// Where the processes of the job run.
+    map: Arc<JobMap>,
     job: Arc<Mutex<Job>>,
-    rank: u32,
-    size: u32,
-    /// Processes outnumber their cores on this machine; or on any, which all processes agree in.
-    crowded: bool,
-    crowded_somewhere: bool,
-    /// How many cores there are on the machine with the fewest.
-    cores: u32,
     /// How many cores there are for each process of this machine, at least 1.
     cores_each: u32,
     guidance: Guidance,
@@ -243,13 +229,13 @@ impl Process {
     /// there for.
     pub(crate) fn everybody(&self) -> &Rc<Communicator> {
         let started = self.started();
-        let create = || self.create_everybody(started.size, started.crowded_somewhere);
+        let create = || self.create_everybody(&started.map);
         started.everybody.get_or_init(create)
     }
 
     /// How many processes the job has.
     pub fn size(&self) -> u32 {
-        self.started().size
+        self.started().map.size()
     }
 
     /// The communicator of all processes.
@@ -281,7 +267,7 @@ impl Process {
 
     /// How many processes outnumber their cores is known from the start.
     pub fn is_crowded(&self) -> bool {
-        self.started().crowded
+        self.started().map.is_crowded_here()
     }
 
     /// The number of the program in the job (`MPI_APPNUM`), if the launcher tells.
@@ -301,22 +287,21 @@ impl Process {
 
     /// The lowest rank, in the job, of the processes on this machine.
     pub(crate) fn node(&self) -> u32 {
-        let started = self.started();
-        started.nodes[started.rank as usize]
+        self.started().map.own_node()
     }
 
     /// What the choice between collective algorithms depends on in a communicator of these
     /// processes; the same for all of them.
     pub(crate) fn situation(&self, group: &Group, crowded: bool) -> Situation {
         let started = self.started();
-        let near = started.nodes.iter().all(|node| *node == started.nodes[0]);
-        let layout = match near {
+        let map = &started.map;
+        let layout = match map.is_one_machine() {
             true => Layout::near(group.size()),
             false => Layout::on_nodes(&self.nodes_of(group)),
         };
         let Guidance { costs, preferences, .. } = started.guidance;
-        let cores = started.cores;
-        let distance = |gate: GateId| started.distances.get(gate.0 as usize).copied();
+        let cores = map.cores_min();
+        let distance = |gate: GateId| map.distance(gate.0);
         let distances = group.gates().map(distance).collect::<Option<_>>().unwrap_or_default();
         let all = Situation {
             layout,
@@ -327,8 +312,7 @@ impl Process {
             preferences,
             ..Situation::default()
         };
-        let parts: Option<Vec<Parts>> =
-            group.gates().map(|gate| started.parts.get(gate.0 as usize).copied()).collect();
+        let parts: Option<Vec<Parts>> = group.gates().map(|gate| map.parts(gate.0)).collect();
         match parts {
             Some(parts) => all.in_parts(&parts::by_width(&parts)),
             None => all,
@@ -338,29 +322,27 @@ impl Process {
     /// The machines of the processes of a group: for each the lowest rank in the job of those on the
     /// same machine.
     pub(crate) fn nodes_of(&self, group: &Group) -> Vec<u32> {
-        let nodes = &self.started().nodes;
-        let node = |gate: GateId| nodes.get(gate.0 as usize).copied().unwrap_or(gate.0);
-        group.gates().map(node).collect()
+        let map = &self.started().map;
+        group.gates().map(|gate| map.node(gate.0)).collect()
     }
 
     /// Where the processes of a group run, as far as all of them know it.
     pub(crate) fn whereabouts(&self, group: &Group) -> Vec<Whereabouts> {
-        let started = self.started();
-        let nodes = self.nodes_of(group);
-        let place = |(gate, node): (GateId, &u32)| {
-            let rank = gate.0 as usize;
-            let above = started.switches.get(rank).map(Vec::as_slice).unwrap_or_default();
-            let inside = started.parts.get(rank).map(|parts| parts.path());
-            let path = above.iter().chain([node]).copied().chain(inside.into_iter().flatten());
+        let map = &self.started().map;
+        let place = |GateId(rank): GateId| {
+            let above = map.switches(rank);
+            let inside = map.parts(rank).map(Parts::path);
+            let machine = std::iter::once(map.node(rank));
+            let path = above.iter().copied().chain(machine).chain(inside.into_iter().flatten());
             Whereabouts { path: path.collect(), machine: above.len() }
         };
-        group.gates().zip(&nodes).map(place).collect()
+        group.gates().map(place).collect()
     }
 
     /// Whether all processes of a group are on this machine.
     pub(crate) fn are_on_one_node(&self, group: &Group) -> bool {
-        let nodes = &self.started().nodes;
-        group.gates().all(|gate| nodes.get(gate.0 as usize) == Some(&self.node()))
+        let map = &self.started().map;
+        group.gates().all(|gate| map.node(gate.0) == map.own_node())
     }
 
     /// How many communicators have a board.
@@ -413,7 +395,7 @@ impl Process {
 
     /// Rank in the job.
     pub fn rank(&self) -> u32 {
-        self.started().rank
+        self.started().map.rank()
     }
 
     #[inline(always)]

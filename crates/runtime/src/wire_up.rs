@@ -13,7 +13,7 @@ use drivers::Rails;
 use engine::Engine;
 use launch::Job;
 use sys::cores;
-use topology::Parts;
+use topology::{JobMap, Parts};
 
 use crate::configuration::{self, Configuration};
 use crate::guidance::Guidance;
@@ -29,31 +29,10 @@ pub struct Started {
     pub runtime: Runtime,
     /// The connection to the launcher.
     pub job: Arc<Mutex<Job>>,
-    /// The rank among all processes of the job.
-    pub rank: u32,
-    /// How many processes the job has.
-    pub size: u32,
-    /// Whether processes outnumber the cores that they may use on this machine.
-    pub crowded: bool,
-    /// Whether they do on any machine: all processes say the same, so that what they have to agree
-    /// in may depend on it.
-    pub crowded_somewhere: bool,
-    /// By rank: the lowest rank of those on the same machine.
-    pub nodes: Vec<u32>,
-    /// By rank: in which parts of its machine a process runs. Empty: all of a machine in the same,
-    /// or it is not known.
-    pub parts: Vec<Parts>,
-    /// By rank: how far a process is from the network interface that is nearest to it. Empty: not
-    /// known, or all alike.
-    pub distances: Vec<u32>,
-    /// By rank: the numbers of the switches above its machine, from the outermost on. Empty: not
-    /// known.
-    pub switches: Vec<Vec<u32>>,
+    /// Where its processes run.
+    pub map: Arc<JobMap>,
     /// What to sleep on until something arrives.
     pub doorbell: Option<Arc<dyn Doorbell>>,
-    /// How many cores the processes of one machine may use, where they are fewest; the same for all
-    /// processes.
-    pub cores: u32,
     /// What the choice between collective algorithms follows, the same for all processes.
     pub guidance: Guidance,
     /// What of the figures that were kept of this machine, and of the person's wishes, is no use.
@@ -112,17 +91,17 @@ pub fn start(
         2.. if nearness::matters(&job)? => Some(Box::new(place(&mut rails, rank))),
         _ => None,
     };
-    let neighbours = publish(&job, &rails.cards(), nearness.as_deref(), guidance)?;
-    if neighbours.all_near {
+    let (map, guidance) = publish(&job, &rails.cards(), nearness.as_deref(), guidance)?;
+    if map.is_one_machine() {
         rails.drop_networks();
     }
-    if neighbours.crowded {
+    if map.is_crowded_here() {
         rails.expect_crowd();
     }
     let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
     samples::follow(&mut engine, &samples);
     if let Some(nearness) = &nearness {
-        nearness::follow(&mut engine, nearness, neighbours.company);
+        nearness::follow(&mut engine, nearness, map.busy_share());
     }
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
     let fatal = Fatal { job: Arc::clone(&job), rank };
@@ -130,7 +109,7 @@ pub fn start(
     if let Some(nearness) = nearness {
         runtime.set_nearness(nearness);
     }
-    if neighbours.guidance.records {
+    if guidance.records {
         runtime.record();
     }
     if size > 1 {
@@ -148,16 +127,8 @@ pub fn start(
         runtime,
         doorbell,
         job,
-        rank,
-        size,
-        crowded: neighbours.crowded,
-        crowded_somewhere: neighbours.crowded_somewhere,
-        nodes: neighbours.nodes,
-        parts: neighbours.parts,
-        distances: neighbours.distances,
-        switches: neighbours.switches,
-        cores: neighbours.cores,
-        guidance: neighbours.guidance,
+        map: Arc::new(map),
+        guidance,
         complaints: complaint.into_iter().chain(wrong_wishes).collect(),
     })
 }
@@ -252,48 +223,18 @@ const GUIDANCE_KEY: &str = "combray-guidance";
 /// Under this one it publishes in large jobs in which parts of its machine all processes there run.
 const PARTS_KEY: &str = "combray-parts";
 
-/// What a process learns of where the others run.
-#[derive(Default)]
-struct Neighbours {
-    /// By rank: the lowest rank on the same machine.
-    nodes: Vec<u32>,
-    /// By rank, as in [`Started`].
-    parts: Vec<Parts>,
-    /// Likewise.
-    distances: Vec<u32>,
-    switches: Vec<Vec<u32>>,
-    /// Whether all processes are on this machine.
-    all_near: bool,
-    /// Whether those of this machine have fewer cores than they are.
-    crowded: bool,
-    /// The part of this machine's cores that have a process of the job.
-    company: f64,
-    /// Whether those of any machine have; the same for all processes.
-    crowded_somewhere: bool,
-    /// How many cores those of a machine have, on the machine with the fewest; likewise.
-    cores: u32,
-    /// What rank 0 tells.
-    guidance: Guidance,
-}
-
 /// Tells the others where this process is and which cores it may use, and learns the same of them.
 fn publish(
     job: &Mutex<Job>,
     cards: &[(&'static str, String)],
     nearness: Option<&Nearness>,
     guidance: Guidance,
-) -> Result<Neighbours, StartError> {
+) -> Result<(JobMap, Guidance), StartError> {
     let allowed = cores::allowed();
     let mut job = locked(job);
     let size = job.size();
     if size == 1 {
-        return Ok(Neighbours {
-            nodes: vec![0; size as usize],
-            all_near: true,
-            cores: 1,
-            guidance,
-            ..Neighbours::default()
-        });
+        return Ok((JobMap::new(0, vec![0], |_| 1), guidance));
     }
     let own = PlaceOf {
         mask: core_mask(&allowed),
@@ -332,84 +273,49 @@ fn publish(
         // All read of the same process, in order to come to the same end.
         let first = place_of(&job.get(0, PLACE_KEY)?);
         let cores = first.together.unwrap_or(first.usable);
-        let neighbours = neighbours_by_mapping(&mapping, job.rank(), cores, guidance);
+        let map = map_by_launcher(&mapping, job.rank(), cores);
         let pattern = job.get(0, PARTS_KEY)?;
-        let parts = parts::by_pattern(pattern.trim_start_matches(':'), &neighbours.nodes);
-        return Ok(Neighbours { parts, ..neighbours });
+        let parts = parts::by_pattern(pattern.trim_start_matches(':'), map.nodes());
+        return Ok((map.with_parts(parts), guidance));
     }
     let mut places = Vec::new();
     for other in 0..size {
         places.push(job.get(other, PLACE_KEY)?);
     }
-    Ok(neighbours(&places, job.rank(), guidance))
+    Ok((map_by_places(&places, job.rank()), guidance))
 }
 
-/// What follows from where all processes run.
-fn neighbours(places: &[String], rank: u32, guidance: Guidance) -> Neighbours {
+/// The map that follows from what all processes tell.
+fn map_by_places(places: &[String], rank: u32) -> JobMap {
     let hosts = places.iter().map(|place| place.split_once('@').map(|(_, host)| host));
     let nodes = first_alike(hosts);
     let places: Vec<PlaceOf> = places.iter().map(|place| place_of(place)).collect();
-    let members_and_cores = |node: u32| {
+    let cores_of = |node: u32| {
         let near = nodes.iter().zip(&places).filter(|(other, _)| **other == node);
         let cores: Vec<&PlaceOf> = near.map(|(_, place)| place).collect();
         // The launcher that bound them knows.
         if let Some(together) = cores.iter().filter_map(|cores| cores.together).max() {
-            return (cores.len(), together);
+            return together as u32;
         }
-        let all = cores.iter().fold(0, |all, cores| all | cores.mask).count_ones() as usize;
+        let all = cores.iter().fold(0, |all, cores| all | cores.mask).count_ones();
         let is_limited = |cores: &&&PlaceOf| cores.usable < cores.mask.count_ones() as usize;
-        let limit = cores.iter().filter(is_limited).map(|cores| cores.usable).min();
-        (cores.len(), limit.unwrap_or(all))
+        let limit = cores.iter().filter(is_limited).map(|cores| cores.usable as u32).min();
+        limit.unwrap_or(all)
     };
-    let is_crowded = |node: u32| {
-        let (members, cores) = members_and_cores(node);
-        members > cores
-    };
-    let own = nodes[rank as usize];
-    let mut distinct = nodes.clone();
-    distinct.sort_unstable();
-    distinct.dedup();
-    Neighbours {
-        all_near: distinct.len() == 1,
-        crowded: is_crowded(own),
-        company: company(members_and_cores(own)),
-        crowded_somewhere: distinct.iter().any(|node| is_crowded(*node)),
-        cores: distinct.iter().map(|node| members_and_cores(*node).1).min().unwrap_or(1) as u32,
-        guidance,
-        switches: parts::numbered(places.iter().map(|place| place.switches.as_slice())),
-        distances: nearness::distances_that_matter(places.iter().map(|place| place.distance)),
-        parts: parts::that_matter(places.iter().map_while(|place| place.parts).collect(), &nodes),
-        nodes,
-    }
+    let told = places.iter().map_while(|place| place.parts).collect();
+    let distances = nearness::distances_that_matter(places.iter().map(|place| place.distance));
+    let switches = parts::numbered(places.iter().map(|place| place.switches.as_slice()));
+    JobMap::new(rank, nodes.clone(), cores_of)
+        .with_parts(parts::that_matter(told, &nodes))
+        .with_distances(distances)
+        .with_switches(switches)
 }
 
 /// The same for large jobs, from what the launcher tells; each machine is taken to have `cores`.
-fn neighbours_by_mapping(
-    mapping: &[u32],
-    rank: u32,
-    cores: usize,
-    guidance: Guidance,
-) -> Neighbours {
-    let nodes = first_alike(mapping.iter());
-    let mut members = vec![0; nodes.len()];
-    nodes.iter().for_each(|&node| members[node as usize] += 1);
-    let near = members[nodes[rank as usize] as usize];
+fn map_by_launcher(mapping: &[u32], rank: u32, cores: usize) -> JobMap {
     let own_cores = configuration::cores_together().unwrap_or_else(cores::usable);
-    Neighbours {
-        all_near: near == nodes.len(),
-        crowded: near > own_cores,
-        company: company((near, own_cores)),
-        crowded_somewhere: members.iter().any(|&members| members > cores),
-        cores: cores as u32,
-        guidance,
-        nodes,
-        ..Neighbours::default()
-    }
-}
-
-/// The part of so many cores that so many processes take.
-fn company((members, cores): (usize, usize)) -> f64 {
-    (members as f64 / cores.max(1) as f64).min(1.0)
+    JobMap::new(rank, first_alike(mapping.iter()), |_| cores as u32)
+        .with_cores_here(own_cores as u32)
 }
 
 /// For each of these the place of the first that is the same.
@@ -507,22 +413,20 @@ mod tests {
         // Three processes on the two cores of one machine, one on those of another.
         let places = ["3:2@a", "3:2@b", "3:2@a", "3:2@a"].map(str::to_owned);
         for rank in 0..4 {
-            let neighbours = neighbours(&places, rank, Guidance::default());
-            assert_eq!(neighbours.nodes, [0, 1, 0, 0]);
-            assert!(neighbours.crowded_somewhere && !neighbours.all_near);
-            assert_eq!(neighbours.crowded, rank != 1);
-            let mapped = neighbours_by_mapping(&[5, 9, 5, 5], rank, 2, Guidance::default());
-            assert_eq!((neighbours.cores, mapped.cores), (2, 2));
-            assert_eq!(mapped.nodes, [0, 1, 0, 0]);
-            assert!(mapped.crowded_somewhere && !mapped.all_near);
+            let told = map_by_places(&places, rank);
+            let mapped = map_by_launcher(&[5, 9, 5, 5], rank, 2);
+            assert_eq!(told.is_crowded_here(), rank != 1);
+            for map in [told, mapped] {
+                assert_eq!((map.nodes(), map.cores_min()), (&[0, 1, 0, 0][..], 2));
+                assert!(map.is_crowded_anywhere() && !map.is_one_machine());
+            }
         }
     }
 
     #[test]
     fn cores_count_together_unless_time_is_limited() {
-        let crowded = |places: [&str; 2]| {
-            neighbours(&places.map(str::to_owned), 0, Guidance::default()).crowded
-        };
+        let crowded =
+            |places: [&str; 2]| map_by_places(&places.map(str::to_owned), 0).is_crowded_here();
         assert!(crowded(["1:1@a@b", "1:1@a@b"]));
         assert!(!crowded(["1:1@a@b", "2:1@a@b"]));
         assert!(!crowded(["1:1@a@b", "1:1@a@c"]));

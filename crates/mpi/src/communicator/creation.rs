@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use ::topology::JobMap;
 use base::{Error, ErrorClass, GateId, Result};
 use memory::Buffer;
 
@@ -17,20 +18,16 @@ use crate::group::Group;
 use crate::session::Session;
 
 impl Process {
-    /// The communicator of all `size` processes of the job; `crowded` tells whether they outnumber
-    /// the cores that they may use, and all of them must say the same.
-    pub(crate) fn create_world(&self, size: u32, crowded: bool) -> Rc<Communicator> {
-        self.build(ContextBlock::WORLD, Group::world(size), None, Origin::nothing(self, crowded))
+    /// The communicator of all processes of the job.
+    pub(crate) fn create_world(&self, map: &JobMap) -> Rc<Communicator> {
+        let origin = Origin::nothing(self, map.is_crowded_anywhere());
+        self.build(ContextBlock::WORLD, Group::world(map.size()), None, origin)
     }
 
     /// A communicator of all processes that the program does not see.
-    pub(crate) fn create_everybody(&self, size: u32, crowded: bool) -> Rc<Communicator> {
-        self.build(
-            ContextBlock::EVERYBODY,
-            Group::world(size),
-            None,
-            Origin::nothing(self, crowded),
-        )
+    pub(crate) fn create_everybody(&self, map: &JobMap) -> Rc<Communicator> {
+        let origin = Origin::nothing(self, map.is_crowded_anywhere());
+        self.build(ContextBlock::EVERYBODY, Group::world(map.size()), None, origin)
     }
 
     /// The communicator of this process alone.

@@ -31,7 +31,7 @@ impl Process {
         self.raise_level(level);
         self.world_level.set(level);
         let started = self.started();
-        started.world.get_or_init(|| self.create_world(started.size, started.crowded_somewhere));
+        started.world.get_or_init(|| self.create_world(&started.map));
         started.alone.get_or_init(|| self.create_alone());
         Ok(complaints)
     }
@@ -46,28 +46,18 @@ impl Process {
         let (configuration, mut complaints) = self.configured(|read| read.clone());
         let aim = configuration.aim();
         let started = runtime::start(configuration, &self.instruments).map_err(other)?;
-        let runtime::Started { runtime, doorbell, job, rank, size, crowded, nodes, .. } = started;
-        complaints.extend(started.complaints);
-        let own_node = nodes[rank as usize];
-        let near = nodes.iter().filter(|node| **node == own_node).count();
+        let runtime::Started { runtime, job, map, doorbell, guidance, complaints: more } = started;
+        complaints.extend(more);
         let started = Started {
             doorbell,
-            nodes,
-            parts: started.parts,
-            distances: started.distances,
-            switches: started.switches,
             runtime: RefCell::new(runtime),
             job,
-            rank,
-            size,
-            crowded,
-            crowded_somewhere: started.crowded_somewhere,
-            cores: started.cores,
-            cores_each: (cores::usable() / near).max(1) as u32,
-            guidance: started.guidance,
-            looks: if crowded || aim == Aim::Compute { 2 } else { LOOKS },
+            cores_each: (cores::usable() as u32 / map.processes_here()).max(1),
+            guidance,
+            looks: if map.is_crowded_here() || aim == Aim::Compute { 2 } else { LOOKS },
             aim,
-            contexts: Rc::new(Contexts::new(rank)),
+            contexts: Rc::new(Contexts::new(map.rank())),
+            map,
             world: OnceCell::new(),
             alone: OnceCell::new(),
             everybody: OnceCell::new(),
@@ -128,7 +118,7 @@ impl Process {
             !process.runtime().has_work() || absence.is_certain(&started.job)
         });
         self.finalized.set(true);
-        if started.size > 1 && !self.left.get() {
+        if started.map.size() > 1 && !self.left.get() {
             let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
             job.barrier().map_err(gone)?;
         }
@@ -177,9 +167,9 @@ impl Process {
     /// that, else the whole job; the person has been told why.
     pub fn abort_group(&self, group: Option<&Group>, code: i32) -> ! {
         if let Some(started) = self.started.get()
-            && group.map_or(1, Group::size) < started.size
+            && group.map_or(1, Group::size) < started.map.size()
         {
-            let mut ranks = vec![started.rank];
+            let mut ranks = vec![started.map.rank()];
             ranks.extend(group.into_iter().flat_map(Group::gates).map(|gate| gate.0));
             // Those that go on may count on what was sent to them, which may still wait here.
             self.settle_before_leaving();

@@ -127,7 +127,7 @@ impl Process {
     /// Looks a few times whether something in shared memory is done, without progress of messages.
     #[inline]
     pub(crate) fn look_a_while(&self, mut done: impl FnMut() -> bool) {
-        let looks = if self.started().crowded { 0 } else { LOOKS_AT_MEMORY };
+        let looks = if self.started().map.is_crowded_here() { 0 } else { LOOKS_AT_MEMORY };
         let _found = (0..looks).any(|_| done());
     }
 
@@ -196,12 +196,13 @@ impl Waiter for Process {
     #[inline]
     fn patience(&self) -> Patience {
         let started = self.started();
-        let patience =
-            Patience::new(match (started.crowded, self.room.lock.present() > started.cores_each) {
+        let patience = Patience::new(
+            match (started.map.is_crowded_here(), self.room.lock.present() > started.cores_each) {
                 (true, _) => Crowd::Processes,
                 (false, true) => Crowd::Threads,
                 (false, false) => Crowd::Nobody,
-            });
+            },
+        );
         if started.aim == Aim::Compute { patience.sparing() } else { patience }
     }
 

@@ -1,0 +1,174 @@
+//! Where the processes of a job run: one description, shared by all that depends on it.
+
+use crate::Parts;
+
+/// Where the processes of a job run, as one of them knows it. Processes are named by their ranks in
+/// the job, machines by the lowest rank of those that run on them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobMap {
+    rank: u32,
+    /// By rank: the machine.
+    nodes: Vec<u32>,
+    node_count: u32,
+    /// How many processes are on this machine, and how many cores these may use.
+    processes_here: u32,
+    cores_here: u32,
+    /// How many cores the processes of a machine may use, where they are fewest.
+    cores_min: u32,
+    is_crowded_anywhere: bool,
+    /// By rank; each empty where nothing is known, or it does not matter.
+    parts: Vec<Parts>,
+    distances: Vec<u32>,
+    switches: Vec<Vec<u32>>,
+}
+
+impl JobMap {
+    /// The map of the process `rank`. `nodes` tells for each rank its machine, `cores` for each
+    /// machine how many cores its processes may use together; all processes of the job must be told
+    /// the same.
+    pub fn new(rank: u32, nodes: Vec<u32>, cores: impl Fn(u32) -> u32) -> Self {
+        let mut processes = vec![0_u32; nodes.len()];
+        nodes.iter().for_each(|&node| processes[node as usize] += 1);
+        let used = (0..).zip(&processes).filter(|(_, count)| **count > 0);
+        let used: Vec<(u32, u32)> = used.map(|(node, count)| (*count, cores(node))).collect();
+        let own = nodes[rank as usize];
+        Self {
+            rank,
+            node_count: used.len() as u32,
+            processes_here: processes[own as usize],
+            cores_here: cores(own),
+            cores_min: used.iter().map(|(_, cores)| *cores).min().unwrap_or(1),
+            is_crowded_anywhere: used.iter().any(|(processes, cores)| processes > cores),
+            nodes,
+            parts: Vec::new(),
+            distances: Vec::new(),
+            switches: Vec::new(),
+        }
+    }
+
+    /// The same where this process knows of its own machine that there are so many cores.
+    pub fn with_cores_here(self, cores: u32) -> Self {
+        Self { cores_here: cores, ..self }
+    }
+
+    /// The same with the parts of its machine in which each process runs.
+    pub fn with_parts(self, parts: Vec<Parts>) -> Self {
+        Self { parts, ..self }
+    }
+
+    /// The same with the distance of each process from the network interface that is nearest to it.
+    pub fn with_distances(self, distances: Vec<u32>) -> Self {
+        Self { distances, ..self }
+    }
+
+    /// The same with the numbers of the switches above the machine of each process, from the
+    /// outermost on.
+    pub fn with_switches(self, switches: Vec<Vec<u32>>) -> Self {
+        Self { switches, ..self }
+    }
+
+    /// The rank of this process.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// How many processes the job has.
+    pub fn size(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    /// By rank: the machines.
+    pub fn nodes(&self) -> &[u32] {
+        &self.nodes
+    }
+
+    /// The machine of a process; what is not of the job is alone on its own.
+    pub fn node(&self, rank: u32) -> u32 {
+        self.nodes.get(rank as usize).copied().unwrap_or(rank)
+    }
+
+    /// This machine.
+    pub fn own_node(&self) -> u32 {
+        self.node(self.rank)
+    }
+
+    /// Whether all processes are on this machine.
+    pub fn is_one_machine(&self) -> bool {
+        self.node_count == 1
+    }
+
+    /// How many processes of the job are on this machine.
+    pub fn processes_here(&self) -> u32 {
+        self.processes_here
+    }
+
+    /// How many cores the processes of a machine may use, on the machine with the fewest; the same
+    /// for all processes.
+    pub fn cores_min(&self) -> u32 {
+        self.cores_min
+    }
+
+    /// Whether processes outnumber the cores that they may use on this machine.
+    pub fn is_crowded_here(&self) -> bool {
+        self.processes_here > self.cores_here
+    }
+
+    /// Whether they do on any machine: all processes say the same, so that what they have to agree
+    /// in may depend on it.
+    pub fn is_crowded_anywhere(&self) -> bool {
+        self.is_crowded_anywhere
+    }
+
+    /// The part of this machine's cores that have a process of the job.
+    pub fn busy_share(&self) -> f64 {
+        (f64::from(self.processes_here) / f64::from(self.cores_here.max(1))).min(1.0)
+    }
+
+    /// In which parts of its machine a process runs. None: not known, or all of a machine are in
+    /// the same.
+    pub fn parts(&self, rank: u32) -> Option<Parts> {
+        self.parts.get(rank as usize).copied()
+    }
+
+    /// How far a process is from the network interface that is nearest to it. None: not known, or
+    /// all are alike.
+    pub fn distance(&self, rank: u32) -> Option<u32> {
+        self.distances.get(rank as usize).copied()
+    }
+
+    /// The numbers of the switches above the machine of a process, from the outermost on. Empty:
+    /// not known.
+    pub fn switches(&self, rank: u32) -> &[u32] {
+        self.switches.get(rank as usize).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_must_agree_in_is_the_same_for_all() {
+        // Three processes on two cores, one on eight.
+        let cores = |node| if node == 1 { 8 } else { 2 };
+        for rank in 0..4 {
+            let map = JobMap::new(rank, vec![0, 1, 0, 0], cores);
+            assert_eq!((map.rank(), map.size(), map.cores_min()), (rank, 4, 2));
+            assert!(map.is_crowded_anywhere() && !map.is_one_machine());
+            assert_eq!(map.is_crowded_here(), rank != 1);
+            assert_eq!(map.processes_here(), if rank == 1 { 1 } else { 3 });
+            assert_eq!(map.busy_share(), if rank == 1 { 0.125 } else { 1.0 });
+            let free = map.with_cores_here(3);
+            assert!(free.is_crowded_anywhere() && !free.is_crowded_here());
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_told_so() {
+        let map = JobMap::new(0, vec![0, 0], |_| 1);
+        assert_eq!((map.parts(1), map.distance(0), map.switches(1)), (None, None, &[][..]));
+        assert_eq!((map.node(1), map.node(7)), (0, 7));
+        let map = map.with_distances(vec![10, 22]).with_switches(vec![vec![1, 4], vec![1, 5]]);
+        assert_eq!((map.distance(1), map.switches(1)), (Some(22), &[1, 5][..]));
+    }
+}
