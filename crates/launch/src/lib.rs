@@ -23,6 +23,7 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alone::Alone;
 use environment::{Found, Server};
@@ -32,9 +33,15 @@ use wire::{Version, Wire};
 
 use self::pmix::Pmix;
 
-/// This process's connection to its job.
+/// This process's connection to its job. Clones are the same connection, which one thread at a time
+/// uses.
+#[derive(Clone)]
 pub struct Job {
     place: Place,
+    connection: Arc<Mutex<Connection>>,
+}
+
+struct Connection {
     manager: Box<dyn Manager>,
     /// What is asked for before leave is taken: keys, and the ranks that publish them.
     to_keep: Vec<(String, Range<u32>)>,
@@ -210,7 +217,14 @@ fn connection(descriptor: i32) -> Result<File, JoinError> {
 
 impl Job {
     fn new(place: Place, manager: impl Manager + 'static) -> Self {
-        Self { place, manager: Box::new(manager), to_keep: Vec::new(), kept: None }
+        let manager = Box::new(manager);
+        let connection = Connection { manager, to_keep: Vec::new(), kept: None };
+        Self { place, connection: Arc::new(Mutex::new(connection)) }
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        // What a panic leaves behind is still a connection.
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The rank of this process in the job.
@@ -237,8 +251,8 @@ impl Job {
     ///
     /// # Errors
     /// What the launcher tells makes no sense, or it is gone.
-    pub fn process_mapping(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
-        self.manager.machines()
+    pub fn process_mapping(&self) -> Result<Option<Vec<u32>>, JoinError> {
+        self.connection().manager.machines()
     }
 
     /// Publishes a value of this process, which the others see after the next
@@ -246,24 +260,26 @@ impl Job {
     ///
     /// # Errors
     /// Key or value are too long for the launcher or have blanks in them; or the launcher is gone.
-    pub fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError> {
-        self.manager.put(key, value)
+    pub fn put(&self, key: &str, value: &str) -> Result<(), JoinError> {
+        self.connection().manager.put(key, value)
     }
 
     /// The value that the process `rank` published.
     ///
     /// # Errors
     /// It did not publish it, or the launcher is gone.
-    pub fn get(&mut self, rank: u32, key: &str) -> Result<String, JoinError> {
+    pub fn get(&self, rank: u32, key: &str) -> Result<String, JoinError> {
         let missing = || JoinError::new(format!("rank {rank} of the job published no {key}"));
-        let Some(kept) = &self.kept else {
-            return self.manager.get(rank, key)?.ok_or_else(missing);
+        let mut connection = self.connection();
+        let connection = &mut *connection;
+        let Some(kept) = &connection.kept else {
+            return connection.manager.get(rank, key)?.ok_or_else(missing);
         };
         if let Some(value) = kept.get(&(rank, key.to_owned())) {
             return Ok(value.clone());
         }
         // Our own launcher still answers.
-        let asked = self.manager.get(rank, key).map_err(|cause| {
+        let asked = connection.manager.get(rank, key).map_err(|cause| {
             JoinError::new(format!(
                 "this process has taken leave of its launcher, which does not tell any more where \
                  rank {rank} is: keep a session open from before MPI_Finalize, or start the \
@@ -277,57 +293,60 @@ impl Job {
     ///
     /// # Errors
     /// The launcher is gone.
-    pub fn barrier(&mut self) -> Result<(), JoinError> {
-        self.manager.barrier()
+    pub fn barrier(&self) -> Result<(), JoinError> {
+        self.connection().manager.barrier()
     }
 
     /// What these processes publish under this key can also be had after
     /// [`finalize`](Self::finalize), in jobs of at most 64 processes whatever the launcher is. All of
     /// them must have published it by then.
-    pub fn keep(&mut self, key: &str, ranks: Range<u32>) {
-        self.to_keep.push((key.to_owned(), ranks));
+    pub fn keep(&self, key: &str, ranks: Range<u32>) {
+        self.connection().to_keep.push((key.to_owned(), ranks));
     }
 
     /// Takes leave of the launcher.
     ///
     /// # Errors
     /// The launcher is gone.
-    pub fn finalize(&mut self) -> Result<(), JoinError> {
+    pub fn finalize(&self) -> Result<(), JoinError> {
+        let mut connection = self.connection();
+        let connection = &mut *connection;
         let mut kept = HashMap::new();
-        let to_keep = if self.size() > KEPT_RANKS_MAX { &[][..] } else { &self.to_keep };
+        let to_keep = if self.size() > KEPT_RANKS_MAX { &[][..] } else { &connection.to_keep };
         for (key, ranks) in to_keep {
             for rank in ranks.clone() {
-                if let Some(value) = self.manager.get(rank, key)? {
+                if let Some(value) = connection.manager.get(rank, key)? {
                     kept.insert((rank, key.clone()), value);
                 }
             }
         }
-        self.kept = Some(kept);
-        self.manager.finalize()
+        connection.kept = Some(kept);
+        connection.manager.finalize()
     }
 
     /// Asks the launcher to end the whole job. The caller has told the person why, and ends its
     /// own process.
-    pub fn abort(&mut self, code: i32) {
-        self.manager.abort(code);
+    pub fn abort(&self, code: i32) {
+        self.connection().manager.abort(code);
     }
 
     /// Asks the launcher to end some processes of the job, this one among them, and no others. As
     /// [`abort`](Self::abort) where the launcher cannot do that.
-    pub fn abort_some(&mut self, ranks: &[u32], code: i32) {
-        if !self.manager.abort_some(ranks, code) {
-            self.abort(code);
+    pub fn abort_some(&self, ranks: &[u32], code: i32) {
+        let mut connection = self.connection();
+        if !connection.manager.abort_some(ranks, code) {
+            connection.manager.abort(code);
         }
     }
 
     /// Whether some processes of the job were ended while the others go on.
-    pub fn lacks_processes(&mut self) -> bool {
-        self.manager.lacks_processes()
+    pub fn lacks_processes(&self) -> bool {
+        self.connection().manager.lacks_processes()
     }
 
     /// Whether this process of the job was ended while the others go on.
-    pub fn has_ended(&mut self, rank: u32) -> bool {
-        self.manager.has_ended(rank)
+    pub fn has_ended(&self, rank: u32) -> bool {
+        self.connection().manager.has_ended(rank)
     }
 }
 

@@ -50,7 +50,7 @@ fn a_conversation() {
         "cmd=get_result rc=0 msg=success value=two",
         "cmd=finalize_ack",
     ];
-    let mut job = job(&ANSWERS).unwrap();
+    let job = job(&ANSWERS).unwrap();
     assert_eq!((job.rank(), job.size()), (1, 2));
     assert_eq!((job.application_number(), job.universe_size()), (Some(0), None));
     job.put("a", "card").unwrap();
@@ -104,7 +104,7 @@ fn what_this_process_opened_is_left_alone() {
 
 #[test]
 fn alone_one_finds_what_one_put() {
-    let mut job = Job::new(Alone::PLACE, Alone::default());
+    let job = Job::new(Alone::PLACE, Alone::default());
     job.put("a", "1").unwrap();
     assert_eq!(job.get(0, "a").unwrap(), "1");
     assert!(job.get(0, "b").is_err());

@@ -8,7 +8,7 @@ mod waiting;
 
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ::topology::{JobMap, Parts};
@@ -16,7 +16,6 @@ use base::{ContextId, Error, ErrorClass, GateId, RailId, Result};
 use collectives::{Layout, Situation};
 use driver::Doorbell;
 use engine::{ContextSlot, Problem, Receive, RequestId, Send};
-use launch::Job;
 use memory::Buffer;
 use runtime::configuration::{Configuration, InitialErrorHandler};
 use runtime::door::{self, Door, Visit};
@@ -24,7 +23,7 @@ use runtime::instruments::Instruments;
 use runtime::lock::ReentrantLock;
 use runtime::nearness::RailPlace;
 use runtime::waiting::Room;
-use runtime::{Aim, Guidance, Runtime, parts};
+use runtime::{Aim, Guidance, Job, Runtime, parts};
 
 use crate::buffered::BufferPlace;
 use crate::communicator::{Communicator, Contexts};
@@ -83,7 +82,7 @@ struct Started {
     doorbell: Option<Arc<dyn Doorbell>>,
     /// Where the processes of the job run.
     map: Arc<JobMap>,
-    job: Arc<Mutex<Job>>,
+    job: Job,
     /// How many cores there are for each process of this machine, at least 1.
     cores_each: u32,
     guidance: Guidance,
@@ -272,17 +271,12 @@ impl Process {
 
     /// The number of the program in the job (`MPI_APPNUM`), if the launcher tells.
     pub fn application_number(&self) -> Option<u32> {
-        self.job_says(Job::application_number)
+        self.started().job.application_number()
     }
 
     /// How many processes the launcher could run in all (`MPI_UNIVERSE_SIZE`), if it tells.
     pub fn universe_size(&self) -> Option<u32> {
-        self.job_says(Job::universe_size)
-    }
-
-    fn job_says<T>(&self, question: impl FnOnce(&Job) -> T) -> T {
-        let started = self.started();
-        question(&started.job.lock().unwrap_or_else(PoisonError::into_inner))
+        self.started().job.universe_size()
     }
 
     /// The lowest rank, in the job, of the processes on this machine.

@@ -29,6 +29,7 @@ pub use driver::{Access, ProgramState, RegionError};
 pub use drivers::Bell;
 pub use gathering::Aim;
 pub use guidance::{Guidance, preferences};
+pub use launch::Job;
 pub use recording::Sent;
 pub use runtime::Runtime;
 pub use wire_up::{StartError, Started, start};

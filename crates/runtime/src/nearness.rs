@@ -2,8 +2,6 @@
 //!
 //! A rail whose place is not known is left out of every decision.
 
-use std::sync::{Mutex, PoisonError};
-
 use base::{RailId, RailProfile};
 use engine::Engine;
 use launch::{Job, JoinError};
@@ -78,11 +76,10 @@ pub(crate) fn follow(engine: &mut Engine, nearness: &Nearness, company: f64) {
 ///
 /// # Errors
 /// The launcher is gone.
-pub(crate) fn matters(job: &Mutex<Job>) -> Result<bool, JoinError> {
+pub(crate) fn matters(job: &Job) -> Result<bool, JoinError> {
     if !numa::nodes().is_ok_and(|nodes| nodes.len() > 1) {
         return Ok(false);
     }
-    let mut job = job.lock().unwrap_or_else(PoisonError::into_inner);
     let all_here = match configuration::processes_here() {
         _ if configuration::node().is_some() => false,
         Some(count) => count == job.size(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::GateId;
@@ -28,7 +28,7 @@ pub struct Started {
     /// The way of messages.
     pub runtime: Runtime,
     /// The connection to the launcher.
-    pub job: Arc<Mutex<Job>>,
+    pub job: Job,
     /// Where its processes run.
     pub map: Arc<JobMap>,
     /// What to sleep on until something arrives.
@@ -81,7 +81,6 @@ pub fn start(
 ) -> Result<Started, StartError> {
     let job = launch::join()?;
     let (rank, size) = (job.rank(), job.size());
-    let job = Arc::new(Mutex::new(job));
     let own = GateId(rank);
     let mut rails = create_rails(own, configuration, &job)?;
     let (samples, complaint) = samples::kept();
@@ -104,7 +103,7 @@ pub fn start(
         nearness::follow(&mut engine, nearness, map.busy_share());
     }
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
-    let fatal = Fatal { job: Arc::clone(&job), rank };
+    let fatal = Fatal { job: job.clone(), rank };
     let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
     if let Some(nearness) = nearness {
         runtime.set_nearness(nearness);
@@ -118,7 +117,7 @@ pub fn start(
         let connected = runtime.try_connect(neighbour);
         connected.map_err(|error| StartError { message: cannot_reach(neighbour, &error) })?;
         // Nobody leaves, and perhaps ends, before that trial is over everywhere.
-        locked(&job).barrier()?;
+        job.barrier()?;
     }
     let doorbell = runtime.doorbell()?;
     // Only the wishes of process 0 count.
@@ -134,11 +133,7 @@ pub fn start(
 }
 
 /// The rails of a process, those to other machines included, which most jobs turn out not to need.
-fn create_rails(
-    own: GateId,
-    configuration: Configuration,
-    job: &Arc<Mutex<Job>>,
-) -> Result<Rails, StartError> {
+fn create_rails(own: GateId, configuration: Configuration, job: &Job) -> Result<Rails, StartError> {
     let settings = Settings {
         networks: configuration::networks(),
         single_copy: configuration.single_copy(),
@@ -147,7 +142,7 @@ fn create_rails(
     };
     let directory = |driver| Directory::of(driver, job);
     let mut rails = Rails::create(own, &settings, directory)?;
-    if locked(job).size() > 1 {
+    if job.size() > 1 {
         rails.add_networks(own, &settings, directory)?;
     }
     Ok(rails)
@@ -164,19 +159,19 @@ fn place(rails: &mut Rails, rank: u32) -> Nearness {
 
 /// Where a driver learns of the others.
 struct Directory {
-    job: Arc<Mutex<Job>>,
+    job: Job,
     /// Under which its cards are published.
     key: String,
 }
 
 impl Directory {
     /// Of the driver with this name.
-    fn of(driver: &str, job: &Arc<Mutex<Job>>) -> Box<dyn driver::Directory> {
-        Box::new(Self { job: Arc::clone(job), key: card_key(driver) })
+    fn of(driver: &str, job: &Job) -> Box<dyn driver::Directory> {
+        Box::new(Self { job: job.clone(), key: card_key(driver) })
     }
 
     fn get(&self, rank: u32, key: &str) -> Result<String, DriverError> {
-        let value = locked(&self.job).get(rank, key);
+        let value = self.job.get(rank, key);
         value.map_err(|error| DriverError { message: error.to_string() })
     }
 }
@@ -205,10 +200,6 @@ fn new_secret() -> Result<String, StartError> {
     Ok(secret.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn locked(job: &Mutex<Job>) -> MutexGuard<'_, Job> {
-    job.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Under this key each process publishes the card of a driver.
 fn card_key(driver: &str) -> String {
     format!("combray-card-{driver}")
@@ -225,13 +216,12 @@ const PARTS_KEY: &str = "combray-parts";
 
 /// Tells the others where this process is and which cores it may use, and learns the same of them.
 fn publish(
-    job: &Mutex<Job>,
+    job: &Job,
     cards: &[(&'static str, String)],
     nearness: Option<&Nearness>,
     guidance: Guidance,
 ) -> Result<(JobMap, Guidance), StartError> {
     let allowed = cores::allowed();
-    let mut job = locked(job);
     let size = job.size();
     if size == 1 {
         return Ok((JobMap::new(0, vec![0], |_| 1), guidance));
@@ -375,7 +365,7 @@ const NEWS_PERIOD: Duration = Duration::from_millis(20);
 
 /// What ends the whole job when it cannot go on.
 pub(crate) struct Fatal {
-    job: Arc<Mutex<Job>>,
+    job: Job,
     rank: u32,
 }
 
@@ -384,7 +374,7 @@ impl Fatal {
     pub(crate) fn was_ended(&self, gate: GateId, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         loop {
-            if locked(&self.job).has_ended(gate.0) {
+            if self.job.has_ended(gate.0) {
                 return true;
             }
             if Instant::now() >= deadline {
@@ -399,7 +389,7 @@ impl Fatal {
         // At once, as others may end the job at the same time.
         let line = format!("combray: rank {} (process {}): {message}\n", self.rank, process::id());
         eprint!("{line}");
-        locked(&self.job).abort(1);
+        self.job.abort(1);
         process::exit(1)
     }
 }

@@ -1,13 +1,12 @@
 //! From joining the job to leaving it (chapter 11 of the MPI standard).
 
 use std::cell::{OnceCell, RefCell};
+use std::fmt::Display;
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
-use launch::Job;
-use runtime::Aim;
+use runtime::{Aim, Job};
 use sys::cores;
 
 use super::waiting::LOOKS;
@@ -119,8 +118,7 @@ impl Process {
         });
         self.finalized.set(true);
         if started.map.size() > 1 && !self.left.get() {
-            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
-            job.barrier().map_err(gone)?;
+            started.job.barrier().map_err(gone)?;
         }
         if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
     }
@@ -132,8 +130,7 @@ impl Process {
         if self.left.replace(true) {
             return Ok(());
         }
-        let mut job = self.started().job.lock().unwrap_or_else(PoisonError::into_inner);
-        job.finalize().map_err(gone)
+        self.started().job.finalize().map_err(gone)
     }
 
     /// Whether nothing is underway that others rely on.
@@ -157,8 +154,7 @@ impl Process {
     /// Ends the whole job with an exit code; the person has been told why.
     pub fn abort(&self, code: i32) -> ! {
         if let Some(started) = self.started.get() {
-            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
-            job.abort(code);
+            started.job.abort(code);
         }
         std::process::exit(code)
     }
@@ -173,8 +169,7 @@ impl Process {
             ranks.extend(group.into_iter().flat_map(Group::gates).map(|gate| gate.0));
             // Those that go on may count on what was sent to them, which may still wait here.
             self.settle_before_leaving();
-            let mut job = started.job.lock().unwrap_or_else(PoisonError::into_inner);
-            job.abort_some(&ranks, code);
+            started.job.abort_some(&ranks, code);
             std::process::exit(code)
         }
         self.abort(code)
@@ -184,7 +179,7 @@ impl Process {
 /// How long without any activity a process waits for the last of what it sent before it leaves.
 const SETTLING_MAX: Duration = Duration::from_secs(1);
 
-fn gone(error: launch::JoinError) -> Error {
+fn gone(error: impl Display) -> Error {
     Error::new(ErrorClass::Other, error.to_string())
 }
 
@@ -201,12 +196,12 @@ const ABSENCE_PERIOD: Duration = Duration::from_millis(100);
 
 impl Absence {
     /// Whether some processes of the job were ended while the others go on.
-    pub(super) fn is_certain(&mut self, job: &Mutex<Job>) -> bool {
+    pub(super) fn is_certain(&mut self, job: &Job) -> bool {
         let now = Instant::now();
         let next = *self.next.get_or_insert(now + ABSENCE_PERIOD);
         if !self.known && now >= next {
             self.next = Some(now + ABSENCE_PERIOD);
-            self.known = job.lock().unwrap_or_else(PoisonError::into_inner).lacks_processes();
+            self.known = job.lacks_processes();
         }
         self.known
     }

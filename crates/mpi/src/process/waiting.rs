@@ -1,7 +1,7 @@
 //! Progress, and waiting for it.
 
 use std::rc::Rc;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -163,10 +163,7 @@ impl Process {
         if !self.is_initialized() || self.is_finalized() || self.runtime().ended_peer().is_none() {
             return;
         }
-        let are_expected = || {
-            let job = &self.started().job;
-            job.lock().unwrap_or_else(PoisonError::into_inner).lacks_processes()
-        };
+        let are_expected = || self.started().job.lacks_processes();
         if are_expected() {
             return;
         }
