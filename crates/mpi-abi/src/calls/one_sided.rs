@@ -51,7 +51,7 @@ fn begin(
     access: &Access,
     with_request: bool,
 ) -> Outcome<Begun> {
-    Ok(call.library.process.access(&win.window, rank, access, with_request)?)
+    Ok(win.window.access(&call.library.process, rank, access, with_request)?)
 }
 
 /// A request for an operation of a window.

@@ -146,7 +146,7 @@ pub fn win_create(
     win: Out<Win>,
 ) -> Outcome<()> {
     let process = &call.library.process;
-    hand_out(call, process.create_window(&comm, part, unit, info.as_deref())?, win);
+    hand_out(call, Window::create(process, &comm, part, unit, info.as_deref())?, win);
     Ok(())
 }
 
@@ -160,7 +160,7 @@ pub fn win_allocate(
     win: Out<Win>,
 ) -> Outcome<()> {
     let share = Share { size, unit };
-    let window = call.library.process.allocate_window(&comm, share, info.as_deref())?;
+    let window = Window::allocate(&call.library.process, &comm, share, info.as_deref())?;
     baseptr.set(window.own_part().0);
     hand_out(call, window, win);
     Ok(())
@@ -176,7 +176,7 @@ pub fn win_allocate_shared(
     win: Out<Win>,
 ) -> Outcome<()> {
     let share = Share { size, unit };
-    let window = call.library.process.allocate_shared_window(&comm, share, info.as_deref())?;
+    let window = Window::allocate_shared(&call.library.process, &comm, share, info.as_deref())?;
     baseptr.set(window.own_part().0);
     hand_out(call, window, win);
     Ok(())
@@ -188,7 +188,7 @@ pub fn win_create_dynamic(
     comm: KnownCommunicator,
     win: Out<Win>,
 ) -> Outcome<()> {
-    hand_out(call, call.library.process.create_dynamic_window(&comm, info.as_deref())?, win);
+    hand_out(call, Window::create_dynamic(&call.library.process, &comm, info.as_deref())?, win);
     Ok(())
 }
 
@@ -224,7 +224,7 @@ pub fn win_detach(_call: &Call, win: KnownWindow, base: usize) -> Outcome<()> {
 pub fn win_free(call: &Call, win: Out<Win>) -> Outcome<()> {
     let handle = win.value();
     let known = call.window(1, handle)?;
-    call.library.process.free_window(&known.window, handle.0 as u64)?;
+    known.window.free(&call.library.process, handle.0 as u64)?;
     drop(call.library.windows.forget(handle));
     win.set(MPI_WIN_NULL);
     Ok(())
@@ -267,29 +267,29 @@ pub fn win_get_info(call: &Call, win: KnownWindow, info_used: Out<c::Info>) -> O
 pub fn win_fence(call: &Call, assert: c_int, win: KnownWindow) -> Outcome<()> {
     check_assertions(1, assert)?;
     let goes_on = assert & MPI_MODE_NOSUCCEED == 0;
-    Ok(call.library.process.fence_window(&win.window, goes_on)?)
+    Ok(win.window.fence(&call.library.process, goes_on)?)
 }
 
 pub fn win_post(call: &Call, group: Rc<Group>, assert: c_int, win: KnownWindow) -> Outcome<()> {
     check_assertions(2, assert)?;
-    Ok(call.library.process.post_window(&win.window, &group)?)
+    Ok(win.window.post(&call.library.process, &group)?)
 }
 
 pub fn win_start(call: &Call, group: Rc<Group>, assert: c_int, win: KnownWindow) -> Outcome<()> {
     check_assertions(2, assert)?;
-    Ok(call.library.process.start_window(&win.window, &group)?)
+    Ok(win.window.start(&call.library.process, &group)?)
 }
 
 pub fn win_complete(call: &Call, win: KnownWindow) -> Outcome<()> {
-    Ok(call.library.process.complete_window(&win.window)?)
+    Ok(win.window.complete(&call.library.process)?)
 }
 
 pub fn win_wait(call: &Call, win: KnownWindow) -> Outcome<()> {
-    Ok(call.library.process.wait_window(&win.window)?)
+    Ok(win.window.wait(&call.library.process)?)
 }
 
 pub fn win_test(call: &Call, win: KnownWindow, flag: Out<c_int>) -> Outcome<()> {
-    flag.set_flag(call.library.process.test_window(&win.window)?);
+    flag.set_flag(win.window.test(&call.library.process)?);
     Ok(())
 }
 
@@ -311,43 +311,43 @@ pub fn win_lock(
     };
     let target = process_of(call, 2, rank, &win)?;
     check_assertions(3, assert)?;
-    Ok(call.library.process.lock_window(&win.window, target, kind)?)
+    Ok(win.window.lock(&call.library.process, target, kind)?)
 }
 
 pub fn win_unlock(call: &Call, rank: c_int, win: KnownWindow) -> Outcome<()> {
     let target = process_of(call, 1, rank, &win)?;
-    Ok(call.library.process.unlock_window(&win.window, target)?)
+    Ok(win.window.unlock(&call.library.process, target)?)
 }
 
 pub fn win_lock_all(call: &Call, assert: c_int, win: KnownWindow) -> Outcome<()> {
     check_assertions(1, assert)?;
-    Ok(call.library.process.lock_whole_window(&win.window)?)
+    Ok(win.window.lock_all(&call.library.process)?)
 }
 
 pub fn win_unlock_all(call: &Call, win: KnownWindow) -> Outcome<()> {
-    Ok(call.library.process.unlock_whole_window(&win.window)?)
+    Ok(win.window.unlock_all(&call.library.process)?)
 }
 
 pub fn win_flush(call: &Call, rank: c_int, win: KnownWindow) -> Outcome<()> {
     let target = process_of(call, 1, rank, &win)?;
-    Ok(call.library.process.flush_window(&win.window, Some(target))?)
+    Ok(win.window.flush(&call.library.process, Some(target))?)
 }
 
 pub fn win_flush_all(call: &Call, win: KnownWindow) -> Outcome<()> {
-    Ok(call.library.process.flush_window(&win.window, None)?)
+    Ok(win.window.flush(&call.library.process, None)?)
 }
 
 pub fn win_flush_local(call: &Call, rank: c_int, win: KnownWindow) -> Outcome<()> {
     let target = process_of(call, 1, rank, &win)?;
-    Ok(call.library.process.flush_window_locally(&win.window, Some(target))?)
+    Ok(win.window.flush_local(&call.library.process, Some(target))?)
 }
 
 pub fn win_flush_local_all(call: &Call, win: KnownWindow) -> Outcome<()> {
-    Ok(call.library.process.flush_window_locally(&win.window, None)?)
+    Ok(win.window.flush_local(&call.library.process, None)?)
 }
 
 pub fn win_sync(call: &Call, win: KnownWindow) -> Outcome<()> {
-    call.library.process.sync_window(&win.window);
+    win.window.sync(&call.library.process);
     Ok(())
 }
 

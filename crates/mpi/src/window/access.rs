@@ -191,7 +191,7 @@ impl Window {
     }
 }
 
-impl Process {
+impl Window {
     /// Begins an operation. `None`: it is over, and all buffers are free. Else it is complete at
     /// the origin when its request is, or after the next synchronization of the epoch.
     ///
@@ -200,18 +200,18 @@ impl Process {
     /// together.
     pub fn access(
         &self,
-        window: &Window,
+        process: &Process,
         target: u32,
         access: &Access,
         with_request: bool,
     ) -> Result<Option<Rc<Operation>>> {
-        window.share(target)?;
+        self.share(target)?;
         access.check_lengths()?;
-        window.epochs.borrow_mut().admit(target, with_request)?;
+        self.epochs.borrow_mut().admit(target, with_request)?;
         if access.place.is_empty() || access.is_nothing() {
             return Ok(None);
         }
-        match &window.memory {
+        match &self.memory {
             Exposed::Shared { memory, parts } => {
                 let part = &parts[target as usize];
                 match access.action {
@@ -220,35 +220,35 @@ impl Process {
                 }
                 Ok(None)
             }
-            Exposed::Own(part) if target == window.rank() => {
+            Exposed::Own(part) if target == self.rank() => {
                 direct::apply(access, part);
                 Ok(None)
             }
-            _ => Ok(self.ask_for(window, target, access, with_request)),
+            _ => Ok(self.ask_for(process, target, access, with_request)),
         }
     }
 
     /// Sends the requests of an operation, in as many pieces as it takes.
     fn ask_for(
         &self,
-        window: &Window,
+        process: &Process,
         target: u32,
         access: &Access,
         with_request: bool,
     ) -> Option<Rc<Operation>> {
         let Access { action, origin, compare, result, place } = access;
-        let operation = Operation::new(&window.communicator, target, with_request);
+        let operation = Operation::new(&self.communicator, target, with_request);
         let pieces = Pieces::of(access);
         let mut offset = 0;
         while offset < place.len() {
-            self.wait_for_room(window);
+            self.wait_for_room(process);
             let mut request = pieces.request(action, place, offset);
             let length = request.runs.iter().map(|run| run.length).sum();
             let given = pieces.given(action, length);
             request.apart = given > INLINE_BYTES_MAX;
             if pieces.fetches {
-                request.reply = window.next_reply();
-                self.expect(window, &operation, request.reply, result, offset, length);
+                request.reply = self.next_reply();
+                self.expect(process, &operation, request.reply, result, offset, length);
             }
             let inline = if request.apart { 0 } else { given };
             let message = request.message(inline, |data| {
@@ -258,31 +258,31 @@ impl Process {
                 compare.read(0, compared);
             });
             // The data follows the request at once: no other request may come between them.
-            self.send_request(window, target, message);
+            self.send_request(process, target, message);
             if request.apart {
-                self.send_data(window, &operation, &part(origin, offset, length));
+                self.send_data(process, &operation, &part(origin, offset, length));
             }
             offset += length;
         }
-        window.note_asked(target);
-        if operation.is_complete(self) {
+        self.note_asked(target);
+        if operation.is_complete(process) {
             return None;
         }
-        window.note_outstanding(self, &operation);
+        self.note_outstanding(process, &operation);
         Some(operation)
     }
 
     /// Posts the receive for data that comes back.
     fn expect(
         &self,
-        window: &Window,
+        process: &Process,
         operation: &Operation,
         reply: i32,
         result: &Buffer,
         offset: usize,
         length: usize,
     ) {
-        let context = window.communicator.point_to_point_context();
+        let context = self.communicator.point_to_point_context();
         let whole = length == result.len();
         let (into, unpack) = if whole {
             (result.clone(), None)
@@ -292,31 +292,31 @@ impl Process {
             let into = room(length);
             (into.clone(), Some((into, result.clone(), offset)))
         };
-        let id = self.post_receive(context, operation.target, reply, into);
+        let id = process.post_receive(context, operation.target, reply, into);
         operation.add_answer(id, length, unpack);
     }
 
     /// Sends a request.
-    pub(super) fn send_request(&self, window: &Window, target: u32, message: Buffer) {
-        let gate = window.communicator.gate(target).expect("the target was checked");
-        let context = window.communicator.point_to_point_context();
-        if let Some(id) = self.post_send(gate, context, target, REQUEST_TAG, message) {
-            window.note_sending(self, id);
+    pub(super) fn send_request(&self, process: &Process, target: u32, message: Buffer) {
+        let gate = self.communicator.gate(target).expect("the target was checked");
+        let context = self.communicator.point_to_point_context();
+        if let Some(id) = process.post_send(gate, context, target, REQUEST_TAG, message) {
+            self.note_sending(process, id);
         }
     }
 
     /// While too many requests are not on their way yet, waits for the oldest.
-    fn wait_for_room(&self, window: &Window) {
-        while let Some(oldest) = window.oldest_of_too_many() {
-            self.wait_for(oldest);
+    fn wait_for_room(&self, process: &Process) {
+        while let Some(oldest) = self.oldest_of_too_many() {
+            process.wait_for(oldest);
         }
     }
 
-    fn send_data(&self, window: &Window, operation: &Operation, data: &Buffer) {
-        let gate = window.communicator.gate(operation.target).expect("the target was checked");
-        let context = window.communicator.point_to_point_context();
+    fn send_data(&self, process: &Process, operation: &Operation, data: &Buffer) {
+        let gate = self.communicator.gate(operation.target).expect("the target was checked");
+        let context = self.communicator.point_to_point_context();
         let peer = operation.target;
-        if let Some(id) = self.post_send(gate, context, peer, DATA_TAG, data.clone()) {
+        if let Some(id) = process.post_send(gate, context, peer, DATA_TAG, data.clone()) {
             operation.add_send(id);
         }
     }

@@ -26,47 +26,47 @@ const CARD_BYTES: usize = 256;
 /// In place of a card: memory may not be shared.
 const NEVER: &[u8] = b"never";
 
-impl Process {
+impl Window {
     /// `MPI_Win_create`: a window on memory of the program; `unit` is the unit of displacements in
     /// bytes.
     ///
     /// # Errors
     /// `Comm` for an intercommunicator; what collective operations may return.
-    pub fn create_window(
-        &self,
+    pub fn create(
+        process: &Process,
         communicator: &Rc<Communicator>,
         part: Buffer,
         unit: usize,
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
-        let own = duplicate(self, communicator)?;
-        let shares = self.exchange_shares(&own, Share { size: part.len(), unit })?;
-        Ok(self.open_window(own, Flavor::Created, shares, Exposed::Own(part), info))
+        let own = duplicate(process, communicator)?;
+        let shares = exchange_shares(process, &own, Share { size: part.len(), unit })?;
+        Ok(Self::open(process, own, Flavor::Created, shares, Exposed::Own(part), info))
     }
 
     /// `MPI_Win_allocate`: a window on memory that comes with it.
     ///
     /// # Errors
-    /// `NoMem` if there is not enough; and as for [`Process::create_window`].
-    pub fn allocate_window(
-        &self,
+    /// `NoMem` if there is not enough; and as for [`Window::create`].
+    pub fn allocate(
+        process: &Process,
         communicator: &Rc<Communicator>,
         share: Share,
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
-        let own = duplicate(self, communicator)?;
-        let shares = self.exchange_shares(&own, share)?;
+        let own = duplicate(process, communicator)?;
+        let shares = exchange_shares(process, &own, share)?;
         // Only messages can be recorded.
-        let is_recorded = self.runtime().records();
+        let is_recorded = process.runtime().records();
         let shared = match is_recorded {
             true => None,
-            false => self.share_memory(&own, &shares, PART_ALIGNMENT).ok(),
+            false => share_memory(process, &own, &shares, PART_ALIGNMENT).ok(),
         };
         let memory = match shared {
             Some(shared) => shared,
-            None => self.allocate_alone(&own, share)?,
+            None => allocate_alone(process, &own, share)?,
         };
-        Ok(self.open_window(own, Flavor::Allocated, shares, memory, info))
+        Ok(Self::open(process, own, Flavor::Allocated, shares, memory, info))
     }
 
     /// `MPI_Win_allocate_shared`: a window on memory that all processes can use as their own; one
@@ -75,34 +75,34 @@ impl Process {
     ///
     /// # Errors
     /// `RmaShared` if the processes cannot share memory, `NoMem` if there is not enough; and as for
-    /// [`Process::create_window`].
-    pub fn allocate_shared_window(
-        &self,
+    /// [`Window::create`].
+    pub fn allocate_shared(
+        process: &Process,
         communicator: &Rc<Communicator>,
         share: Share,
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
-        let own = duplicate(self, communicator)?;
-        let shares = self.exchange_shares(&own, share)?;
+        let own = duplicate(process, communicator)?;
+        let shares = exchange_shares(process, &own, share)?;
         let apart = info.and_then(|info| info.hint(b"alloc_shared_noncontig"));
-        let apart = self.all_agree(&own, apart.is_some_and(|value| *value == *b"true"))?;
-        let memory = self.share_memory(&own, &shares, if apart { PART_ALIGNMENT } else { 1 })?;
-        Ok(self.open_window(own, Flavor::Shared, shares, memory, info))
+        let apart = all_agree(process, &own, apart.is_some_and(|value| *value == *b"true"))?;
+        let memory = share_memory(process, &own, &shares, if apart { PART_ALIGNMENT } else { 1 })?;
+        Ok(Self::open(process, own, Flavor::Shared, shares, memory, info))
     }
 
     /// `MPI_Win_create_dynamic`: a window to which memory is attached later.
     ///
     /// # Errors
-    /// As for [`Process::create_window`].
-    pub fn create_dynamic_window(
-        &self,
+    /// As for [`Window::create`].
+    pub fn create_dynamic(
+        process: &Process,
         communicator: &Rc<Communicator>,
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
-        let own = duplicate(self, communicator)?;
+        let own = duplicate(process, communicator)?;
         let shares = vec![Share { size: 0, unit: 1 }; own.size() as usize];
         let memory = Exposed::Attached(RefCell::default());
-        Ok(self.open_window(own, Flavor::Dynamic, shares, memory, info))
+        Ok(Self::open(process, own, Flavor::Dynamic, shares, memory, info))
     }
 
     /// `MPI_Win_free`: waits for all processes, then the window is gone.
@@ -110,16 +110,16 @@ impl Process {
     /// # Errors
     /// `RmaSync` while an epoch is open; the code of the first delete function of an attribute
     /// that fails. Then the window stays.
-    pub fn free_window(&self, window: &Rc<Window>, object: ObjectName) -> Result<()> {
-        window.epochs.borrow().check_free()?;
-        window.attributes().delete_all(object)?;
-        self.complete(collective::barrier(&window.communicator))?;
-        self.windows().borrow_mut().retain(|other| !Rc::ptr_eq(other, window));
+    pub fn free(self: &Rc<Window>, process: &Process, object: ObjectName) -> Result<()> {
+        self.epochs.borrow().check_free()?;
+        self.attributes().delete_all(object)?;
+        process.complete(collective::barrier(&self.communicator))?;
+        process.windows().borrow_mut().retain(|other| !Rc::ptr_eq(other, self));
         Ok(())
     }
 
-    fn open_window(
-        &self,
+    fn open(
+        process: &Process,
         communicator: Rc<Communicator>,
         flavor: Flavor,
         shares: Vec<Share>,
@@ -131,103 +131,111 @@ impl Process {
             window.set_info(info);
         }
         window.place_own_part();
-        self.windows().borrow_mut().push(Rc::clone(&window));
+        process.windows().borrow_mut().push(Rc::clone(&window));
         window
     }
+}
 
-    fn exchange_shares(&self, communicator: &Rc<Communicator>, mine: Share) -> Result<Vec<Share>> {
-        let bytes = [mine.size.to_le_bytes(), mine.unit.to_le_bytes()].concat();
-        let all = self.exchange(communicator, &bytes)?;
-        let number =
-            |bytes: &[u8]| usize::from_le_bytes(bytes.try_into().expect("a number was cut out"));
-        let share = |bytes: &[u8]| Share { size: number(&bytes[..8]), unit: number(&bytes[8..]) };
-        Ok(all.chunks_exact(16).map(share).collect())
+fn exchange_shares(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    mine: Share,
+) -> Result<Vec<Share>> {
+    let bytes = [mine.size.to_le_bytes(), mine.unit.to_le_bytes()].concat();
+    let all = exchange(process, communicator, &bytes)?;
+    let number =
+        |bytes: &[u8]| usize::from_le_bytes(bytes.try_into().expect("a number was cut out"));
+    let share = |bytes: &[u8]| Share { size: number(&bytes[..8]), unit: number(&bytes[8..]) };
+    Ok(all.chunks_exact(16).map(share).collect())
+}
+
+/// Whether all processes say yes.
+fn all_agree(process: &Process, communicator: &Rc<Communicator>, yes: bool) -> Result<bool> {
+    Ok(exchange(process, communicator, &[yes.into()])?.iter().all(|answer| *answer != 0))
+}
+
+/// What all processes say, by rank, each with the same number of bytes.
+fn exchange(process: &Process, communicator: &Rc<Communicator>, mine: &[u8]) -> Result<Vec<u8>> {
+    let all = room(mine.len() * communicator.size() as usize);
+    all.write(communicator.rank() as usize * mine.len(), mine);
+    process.complete(collective::allgather_packed(communicator, all.clone(), mine.len()))?;
+    let mut bytes = vec![0; all.len()];
+    all.read(0, &mut bytes);
+    Ok(bytes)
+}
+
+/// Memory for all parts that all processes map.
+///
+/// # Errors
+/// The same class on all of them: `NoMem` if there is not enough, `RmaShared` if one of them
+/// cannot map it.
+fn share_memory(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    shares: &[Share],
+    alignment: usize,
+) -> Result<Exposed> {
+    let (offsets, length) = arranged(shares, alignment).ok_or_else(|| no_memory(shares))?;
+    let words = shares.len() * WORDS;
+    let told = room(CARD_BYTES);
+    let first = communicator.rank() == 0;
+    let mine = if first { offer_memory(process, words, length, &told) } else { None };
+    process.complete(collective::bcast(communicator, collective::Root::Rank(0), told.clone())?)?;
+    let mut text = [0; CARD_BYTES];
+    told.read(0, &mut text);
+    if text[0] == 0 {
+        return Err(no_memory(shares));
     }
-
-    /// Whether all processes say yes.
-    fn all_agree(&self, communicator: &Rc<Communicator>, yes: bool) -> Result<bool> {
-        Ok(self.exchange(communicator, &[yes.into()])?.iter().all(|answer| *answer != 0))
+    if text.starts_with(NEVER) {
+        return Err(not_shared("COMBRAY_SHARED_WINDOWS is \"never\""));
     }
-
-    /// What all processes say, by rank, each with the same number of bytes.
-    fn exchange(&self, communicator: &Rc<Communicator>, mine: &[u8]) -> Result<Vec<u8>> {
-        let all = room(mine.len() * communicator.size() as usize);
-        all.write(communicator.rank() as usize * mine.len(), mine);
-        self.complete(collective::allgather_packed(communicator, all.clone(), mine.len()))?;
-        let mut bytes = vec![0; all.len()];
-        all.read(0, &mut bytes);
-        Ok(bytes)
+    let opened = match &mine {
+        Some((memory, _)) => Ok(Rc::clone(memory)),
+        None => mapped(&text, words, length),
+    };
+    // The file stays open until all have it.
+    let all_have_it = all_agree(process, communicator, opened.is_ok())?;
+    match opened {
+        Ok(memory) if all_have_it => {
+            let part = |(offset, share): (&usize, &Share)| memory.buffer(*offset, share.size);
+            let parts = offsets.iter().zip(shares).map(part).collect();
+            Ok(Exposed::Shared { memory, parts })
+        }
+        Ok(_) => Err(not_shared("another process could not map the memory")),
+        Err(why) => Err(not_shared(&why)),
     }
+}
 
-    /// Memory for all parts that all processes map.
-    ///
-    /// # Errors
-    /// The same class on all of them: `NoMem` if there is not enough, `RmaShared` if one of them
-    /// cannot map it.
-    fn share_memory(
-        &self,
-        communicator: &Rc<Communicator>,
-        shares: &[Share],
-        alignment: usize,
-    ) -> Result<Exposed> {
-        let (offsets, length) = arranged(shares, alignment).ok_or_else(|| no_memory(shares))?;
-        let words = shares.len() * WORDS;
-        let told = room(CARD_BYTES);
-        let first = communicator.rank() == 0;
-        let mine = if first { self.offer_memory(words, length, &told) } else { None };
-        self.complete(collective::bcast(communicator, collective::Root::Rank(0), told.clone())?)?;
-        let mut text = [0; CARD_BYTES];
-        told.read(0, &mut text);
-        if text[0] == 0 {
-            return Err(no_memory(shares));
-        }
-        if text.starts_with(NEVER) {
-            return Err(not_shared("COMBRAY_SHARED_WINDOWS is \"never\""));
-        }
-        let opened = match &mine {
-            Some((memory, _)) => Ok(Rc::clone(memory)),
-            None => open(&text, words, length),
-        };
-        // The file stays open until all have it.
-        let all_have_it = self.all_agree(communicator, opened.is_ok())?;
-        match opened {
-            Ok(memory) if all_have_it => {
-                let part = |(offset, share): (&usize, &Share)| memory.buffer(*offset, share.size);
-                let parts = offsets.iter().zip(shares).map(part).collect();
-                Ok(Exposed::Shared { memory, parts })
-            }
-            Ok(_) => Err(not_shared("another process could not map the memory")),
-            Err(why) => Err(not_shared(&why)),
-        }
+/// Creates memory for all, and leaves in `told` what the others must know: its card, that it
+/// may not be shared, or nothing if there is none.
+fn offer_memory(
+    process: &Process,
+    words: usize,
+    length: usize,
+    told: &Buffer,
+) -> Option<(Rc<SharedMemory>, Invitation)> {
+    if !process.configuration().shared_windows() {
+        told.write(0, NEVER);
+        return None;
     }
+    let (memory, invitation) = SharedMemory::create(words, length).ok()?;
+    told.write(0, invitation.card.to_string().as_bytes());
+    Some((memory, invitation))
+}
 
-    /// Creates memory for all, and leaves in `told` what the others must know: its card, that it
-    /// may not be shared, or nothing if there is none.
-    fn offer_memory(
-        &self,
-        words: usize,
-        length: usize,
-        told: &Buffer,
-    ) -> Option<(Rc<SharedMemory>, Invitation)> {
-        if !self.configuration().shared_windows() {
-            told.write(0, NEVER);
-            return None;
-        }
-        let (memory, invitation) = SharedMemory::create(words, length).ok()?;
-        told.write(0, invitation.card.to_string().as_bytes());
-        Some((memory, invitation))
+/// Memory for the own part, which others reach by messages.
+fn allocate_alone(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    share: Share,
+) -> Result<Exposed> {
+    let created = SharedMemory::create(0, share.size);
+    if !all_agree(process, communicator, created.is_ok())? {
+        return Err(no_memory(&[share]));
     }
-
-    /// Memory for the own part, which others reach by messages.
-    fn allocate_alone(&self, communicator: &Rc<Communicator>, share: Share) -> Result<Exposed> {
-        let created = SharedMemory::create(0, share.size);
-        if !self.all_agree(communicator, created.is_ok())? {
-            return Err(no_memory(&[share]));
-        }
-        match created {
-            Ok((memory, _)) => Ok(Exposed::Own(memory.buffer(0, share.size))),
-            Err(_) => Err(no_memory(&[share])),
-        }
+    match created {
+        Ok((memory, _)) => Ok(Exposed::Own(memory.buffer(0, share.size))),
+        Err(_) => Err(no_memory(&[share])),
     }
 }
 
@@ -253,7 +261,11 @@ fn arranged(shares: &[Share], alignment: usize) -> Option<(Vec<usize>, usize)> {
     Some((offsets, length))
 }
 
-fn open(text: &[u8], words: usize, length: usize) -> std::result::Result<Rc<SharedMemory>, String> {
+fn mapped(
+    text: &[u8],
+    words: usize,
+    length: usize,
+) -> std::result::Result<Rc<SharedMemory>, String> {
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
     let card: Card = String::from_utf8_lossy(&text[..end]).parse()?;
     SharedMemory::open(&card, words, length).map_err(|error| error.to_string())

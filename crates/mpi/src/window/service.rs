@@ -290,12 +290,12 @@ impl Window {
 
     fn answer(&self, process: &Process, origin: u32, reply: i32, data: Buffer) {
         if reply >= FIRST_REPLY_TAG {
-            self.post(process, origin, reply, data);
+            self.send(process, origin, reply, data);
         }
     }
 
     /// Sends something that nobody waits to have sent.
-    pub(super) fn post(&self, process: &Process, peer: u32, tag: i32, data: Buffer) {
+    pub(super) fn send(&self, process: &Process, peer: u32, tag: i32, data: Buffer) {
         let Some(gate) = self.communicator.gate(peer) else { return };
         let context = self.communicator.point_to_point_context();
         if let Some(id) = process.post_send(gate, context, peer, tag, data) {

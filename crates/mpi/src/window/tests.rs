@@ -6,6 +6,7 @@ use datatype::reduction::Operator;
 use memory::{Buffer, Segment};
 use proptest::prelude::*;
 
+use super::Window;
 use super::message::{DATA_TAG, KINDS, Kind, REQUEST_TAG, Request, buffer_of, room};
 use crate::{Process, ThreadLevel};
 
@@ -77,19 +78,19 @@ fn a_target_survives_strange_requests() {
     let all = room(PART + 2 * AROUND);
     all.write(0, &[0xaa; PART + 2 * AROUND]);
     let part = all.contiguous_part(AROUND as isize, PART);
-    let window = process.create_window(process.world(), part, 1, None).unwrap();
+    let window = Window::create(&process, process.world(), part, 1, None).unwrap();
     let several = proptest::collection::vec(sent(), 1..12);
     let cases = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) };
     let mut runner = proptest::test_runner::TestRunner::new(cases);
     let outcome = runner.run(&several, |several| {
         for Sent { message, data } in several {
-            window.post(&process, 0, REQUEST_TAG, buffer_of(&message));
+            window.send(&process, 0, REQUEST_TAG, buffer_of(&message));
             if is_followed(&message) {
-                window.post(&process, 0, DATA_TAG, buffer_of(&data));
+                window.send(&process, 0, DATA_TAG, buffer_of(&data));
             }
         }
         // What was refused is told; the answer comes in any case.
-        let _ = process.ask_all(&window, Kind::Flush, &[0], false);
+        let _ = window.ask_all(&process, Kind::Flush, &[0], false);
         let bytes = content(&all);
         prop_assert!(bytes[..AROUND].iter().all(|byte| *byte == 0xaa));
         prop_assert!(bytes[AROUND + PART..].iter().all(|byte| *byte == 0xaa));
