@@ -30,7 +30,7 @@ test:
 	@tests/suite test
 
 test-all:
-	@scripts/setup.sh test
+	@scripts/setup.sh all
 	@tests/suite all
 
 build:

@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
-# Installs what the machine lacks, for a task: build, demo or test. Quick when nothing is missing.
+# Installs what the machine lacks, for a task: build, demo, test or all (what test-all needs). Quick when nothing
+# is missing.
 set -euo pipefail
 task=${1:-build}
+everything=
+if [ "$task" = all ]; then
+    everything=yes task=test
+fi
 cd "$(dirname "$0")/.."
 export PATH="$HOME/.cargo/bin:$PATH"
 
@@ -45,6 +50,11 @@ if [ "$task" = test ]; then
     has valgrind || missing+=(valgrind)
     # Placements are compared with those of Scotch.
     has scotch_gmap || missing+=(scotch)
+fi
+# Units for 64-bit ARM (tests/arm).
+if [ -n "$everything" ] && [ "$(uname -m)" = x86_64 ]; then
+    has qemu-aarch64 || missing+=(qemu-user)
+    has aarch64-linux-gnu-gcc || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 fi
 if [ ${#missing[@]} -gt 0 ]; then
     echo "Installing Debian packages: ${missing[*]}"

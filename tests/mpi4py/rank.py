@@ -12,13 +12,10 @@ import importlib
 import importlib.machinery
 import json
 import pathlib
+import signal
 import sys
 import traceback
 import unittest
-
-# After this many seconds in one test each process prints where it is; then the runner ends the job.
-STACK_AFTER_SECONDS = 20
-
 
 class Recorder(unittest.TestResult):
     """Writes the start and the outcome of each test."""
@@ -34,12 +31,10 @@ class Recorder(unittest.TestResult):
 
     def startTest(self, test):  # noqa: N802 (unittest's names)
         super().startTest(test)
-        faulthandler.dump_traceback_later(STACK_AFTER_SECONDS)
         self.write(start=test.id())
 
     def stopTest(self, test):  # noqa: N802
         super().stopTest(test)
-        faulthandler.cancel_dump_traceback_later()
 
     def _problem(self, test, text):
         self.problems += 1
@@ -141,6 +136,9 @@ def run_file(name, left_out, recorder):
 
 
 def main():
+    # The runner asks for it when it takes the job for hung. By a thread that looks at the others while they
+    # run, such as after some seconds of a test, it may end the process.
+    faulthandler.register(signal.SIGUSR1)
     plan = json.loads(pathlib.Path(sys.argv[1]).read_text())
     prepare_imports(plan["directory"])
     # The suite tries these array packages where it finds them; the result must not depend on that.
