@@ -153,7 +153,7 @@ impl Info {
     fn new(name: &CStr, value: Value) -> Self {
         let mut key = [0; KEY_BYTES];
         for (to, from) in key.iter_mut().zip(name.to_bytes()) {
-            *to = from.cast_signed();
+            *to = *from as c_char;
         }
         Self { key, flags: 0, value }
     }
