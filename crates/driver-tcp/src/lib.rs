@@ -15,7 +15,11 @@
 mod attempt;
 mod card;
 mod connection;
+#[cfg(any(test, fuzzing))]
+mod faulty;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod handshake;
 mod interfaces;
 mod peers;

@@ -10,6 +10,8 @@
 
 mod alone;
 mod environment;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod mapping;
 mod pmi1;
 mod pmi2;

@@ -125,7 +125,7 @@ fn message(command: &str, words: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// The words of an answer.
-fn split(text: &str) -> Words {
+pub(super) fn split(text: &str) -> Words {
     // What stands between two semicolons that are not one written twice.
     let (mut words, mut word, mut letters) = (Words::new(), String::new(), text.chars().peekable());
     while let Some(letter) = letters.next() {

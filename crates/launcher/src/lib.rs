@@ -17,6 +17,8 @@
 mod agent;
 pub mod binding;
 mod crew;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod keyboard;
 mod lines;
 mod local;

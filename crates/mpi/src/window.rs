@@ -9,6 +9,8 @@ mod creation;
 mod direct;
 mod epoch;
 mod exposed;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod locks;
 mod message;
 mod operation;

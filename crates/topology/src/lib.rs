@@ -9,6 +9,8 @@
 mod cluster;
 mod cpuset;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod hwloc;
 mod job;
 mod locality;

@@ -10,6 +10,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod label;
 mod layout;
 mod record;

@@ -8,10 +8,9 @@ use driver::{DriverError, Label, Part, Place, Sink};
 use memory::Buffer;
 
 use super::*;
+use crate::faulty::{Faulty, pair};
 use crate::frame::Kind;
-use faulty::{Faulty, pair};
 
-mod faulty;
 mod seeds;
 
 /// What a connection told, in order.

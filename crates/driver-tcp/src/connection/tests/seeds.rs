@@ -196,7 +196,10 @@ fn run(seed: u64) {
         let room = [40, 3000, 200_000][rng.usize(..3)];
         let (one, two) = pair(room);
         let most = [7, 500, 200_000][rng.usize(..3)];
-        one.tear(&mut rng, most);
+        one.tear([(); 2].map(|()| -> Box<dyn FnMut() -> usize + Send> {
+            let mut own = rng.fork();
+            Box::new(move || own.usize(0..=most))
+        }));
         near.push(one);
         far.push(two);
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::stream::Stream;
 
 /// One end of a stream.
-pub(super) struct Faulty {
+pub(crate) struct Faulty {
     incoming: Arc<Mutex<Pipe>>,
     outgoing: Arc<Mutex<Pipe>>,
 }
@@ -32,12 +32,12 @@ enum Pieces {
     Whole,
     /// So many bytes, then nothing for once; all when there are no more of these.
     Given(VecDeque<usize>),
-    /// Up to so many, or nothing for once.
-    Random(fastrand::Rng, usize),
+    /// As many as this says each time, which may be none.
+    Chosen(Box<dyn FnMut() -> usize + Send>),
 }
 
 /// The two ends of a stream that holds so many bytes each way.
-pub(super) fn pair(room: usize) -> (Faulty, Faulty) {
+pub(crate) fn pair(room: usize) -> (Faulty, Faulty) {
     let pipe = || {
         let (bytes, pieces) = (VecDeque::new(), Pieces::Whole);
         Arc::new(Mutex::new(Pipe {
@@ -56,31 +56,31 @@ pub(super) fn pair(room: usize) -> (Faulty, Faulty) {
 
 impl Faulty {
     /// What is read comes in pieces of these lengths, then all the rest.
-    pub(super) fn deliver_in_pieces(&self, pieces: &[usize]) {
+    pub(crate) fn deliver_in_pieces(&self, pieces: &[usize]) {
         self.incoming.lock().unwrap().pieces = Pieces::Given(pieces.iter().copied().collect());
     }
 
-    /// What is read and written comes in pieces of at most so many bytes.
-    pub(super) fn tear(&self, rng: &mut fastrand::Rng, most: usize) {
-        for pipe in [&self.incoming, &self.outgoing] {
-            pipe.lock().unwrap().pieces = Pieces::Random(rng.fork(), most);
+    /// What is read here and what is written comes in pieces of at most as many bytes as `choices` say.
+    pub(crate) fn tear(&self, choices: [Box<dyn FnMut() -> usize + Send>; 2]) {
+        for (pipe, choice) in [&self.incoming, &self.outgoing].into_iter().zip(choices) {
+            pipe.lock().unwrap().pieces = Pieces::Chosen(choice);
         }
     }
 
     /// From now on nothing is read here, or it is again.
-    pub(super) fn stall(&self, stalled: bool) {
+    pub(crate) fn stall(&self, stalled: bool) {
         self.incoming.lock().unwrap().stalled = stalled;
     }
 
     /// The network is lost, with what was underway.
-    pub(super) fn break_off(&self) {
+    pub(crate) fn break_off(&self) {
         for pipe in [&self.incoming, &self.outgoing] {
             pipe.lock().unwrap().broken = true;
         }
     }
 
     /// Whether something was written that has not been read here.
-    pub(super) fn has_more(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         !self.incoming.lock().unwrap().bytes.is_empty()
     }
 }
@@ -99,8 +99,8 @@ impl Pipe {
             return Err(ErrorKind::BrokenPipe.into());
         }
         let mut count = bytes.len().min(self.room - self.bytes.len());
-        if let Pieces::Random(rng, most) = &mut self.pieces {
-            count = count.min(rng.usize(0..=*most));
+        if let Pieces::Chosen(choose) = &mut self.pieces {
+            count = count.min(choose());
         }
         if count == 0 && !bytes.is_empty() {
             return Err(ErrorKind::WouldBlock.into());
@@ -120,7 +120,7 @@ impl Pipe {
         let count = match &mut self.pieces {
             _ if self.stalled => 0,
             Pieces::Whole => here,
-            Pieces::Random(rng, most) => here.min(rng.usize(0..=*most)),
+            Pieces::Chosen(choose) => here.min(choose()),
             Pieces::Given(lengths) => match lengths.front_mut() {
                 None => here,
                 Some(left) => {

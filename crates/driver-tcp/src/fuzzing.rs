@@ -1,0 +1,88 @@
+//! What the fuzz targets of connections do with any bytes.
+
+use std::io::ErrorKind;
+
+use base::GateId;
+use driver::{DriverError, Label, Place, Sink};
+use memory::Buffer;
+
+use crate::card::Card;
+use crate::connection::{Connection, Heard, INBOX_BYTES};
+use crate::faulty;
+use crate::handshake::{self, CLAIM_BYTES, GREETING_BYTES, PROOF_BYTES, VERDICT_BYTES, Verdict};
+use crate::stream::Stream;
+
+#[cfg(test)]
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+/// Takes packets, and parts up to a limit, as the engine does.
+struct Taker;
+
+impl Sink for Taker {
+    fn packet(&mut self, _gate: GateId, _rail: usize, _bytes: &[u8]) {}
+
+    fn part(&mut self, _gate: GateId, _rail: usize, _label: &Label, length: usize) -> Place {
+        if length > 1 << 16 {
+            return Place::Nowhere;
+        }
+        Place::At { buffer: Buffer::zeroed(length), offset: 0, instead_of: None }
+    }
+
+    fn part_arrived(&mut self, _gate: GateId, _rail: usize, _label: &Label, _length: usize) {}
+    fn sent(&mut self, _gate: GateId, _rail: usize, _token: u64) {}
+    fn carried(&mut self, _rail: usize, _bytes: u64, _nanoseconds: u64) {}
+    fn written(&mut self, _token: u64) {}
+    fn fetched(&mut self, _token: u64, _complete: bool) {}
+    fn lost(&mut self, _gate: GateId, _rail: usize, _why: DriverError) {}
+}
+
+/// A connection over which these bytes come, cut where the first of them says.
+pub fn frames(bytes: &[u8]) {
+    let Some((&cut, bytes)) = bytes.split_first() else { return };
+    let (near, far) = faulty::pair(usize::MAX);
+    near.write(bytes).expect("there is room");
+    far.deliver_in_pieces(&[usize::from(cut)]);
+    drop(near);
+    let mut connection = Connection::new(far, GateId(0), 0);
+    let mut inbox = vec![0; INBOX_BYTES];
+    loop {
+        match connection.receive(&mut inbox, &mut Taker) {
+            Ok(Heard::Nothing | Heard::Something) => {}
+            Ok(Heard::Instead(_)) => unreachable!("nothing was arriving on another rail"),
+            Err(error) => {
+                let known = [ErrorKind::InvalidData, ErrorKind::UnexpectedEof];
+                assert!(known.contains(&error.kind()), "{error}");
+                return;
+            }
+        }
+    }
+}
+
+/// Greeting, claim, verdict and card. Nobody who does not know the secret is believed.
+pub fn handshake(bytes: &[u8]) {
+    if let Some(greeting) = bytes.first_chunk::<GREETING_BYTES>() {
+        let nonce = handshake::nonce_of(greeting, 1);
+        assert!(nonce.is_err() || handshake::greeting(1, &nonce.unwrap_or_default()) == *greeting);
+    }
+    if let Some(claim) = bytes.first_chunk::<CLAIM_BYTES>() {
+        let (secret, first, second) = ([3; 32], [1; 16], [2; 16]);
+        assert_eq!(handshake::introduction_of(&secret, &first, &second, claim), None);
+        assert!(!handshake::is_answer(&secret, &first, &second, &claim[..PROOF_BYTES]));
+    }
+    if let Some(verdict) = bytes.first_chunk::<VERDICT_BYTES>() {
+        let parsed = Verdict::parse(verdict);
+        assert!(parsed.is_none_or(|parsed| parsed.emit() == *verdict));
+    }
+    let card: Option<Card> = std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
+    if let Some(card) = card {
+        assert!(card.to_string().parse() == Ok(card));
+    }
+}
+
+#[cfg(test)]
+#[test]
+fn the_corpora_are_read() {
+    replay::replay("tcp_frames", frames);
+    replay::replay("tcp_handshake", handshake);
+}
