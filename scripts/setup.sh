@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the machine lacks, for a task: build, demo, test or all (what test-all needs). Quick when nothing
-# is missing.
+# Installs what the machine lacks, for a task: build, demo, test or all (what test-all needs). Quick
+# when nothing is missing.
 set -euo pipefail
 task=${1:-build}
 everything=
@@ -36,8 +36,8 @@ if [ "$task" != build ] && [ "$(id -u)" -eq 0 ]; then
     has nsenter || missing+=(util-linux)
     has hostname || missing+=(hostname)
 fi
-# For a test of jobs over ssh. Debian's package starts its daemon where there is a system to start it:
-# there the test is left to whoever has it anyway.
+# For a test of jobs over ssh. Debian's package starts its daemon where there is a system to start
+# it: there the test is left to whoever has it anyway.
 if [ "$task" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
     has ssh || missing+=(openssh-client)
     [ -x /usr/sbin/sshd ] || missing+=(openssh-server)
@@ -71,7 +71,8 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 # A small cluster with Slurm (tests/cluster/slurm), for whoever may have network namespaces. Without
-# what these packages recommend it takes seconds, and the tests go without where they are not to be had.
+# what these packages recommend it takes seconds, and the tests go without where they are not to be
+# had.
 if [ "$task" = test ] && [ "$(id -u)" -eq 0 ]; then
     slurm=()
     has slurmctld || slurm+=(slurmctld)
@@ -87,8 +88,8 @@ if [ "$task" = test ] && [ "$(id -u)" -eq 0 ]; then
     fi
 fi
 
-# An emulated machine with four NUMA nodes (tests/numa/vm), for whoever may show it all files; its kernel is
-# fetched with the test.
+# An emulated machine with four NUMA nodes (tests/numa/vm), for whoever may show it all files; its
+# kernel is fetched with the test.
 if [ "$task" = test ] && [ "$(id -u)" -eq 0 ] && [ "$(uname -m)" = x86_64 ]; then
     emulation=()
     has qemu-system-x86_64 || emulation+=(qemu-system-x86)

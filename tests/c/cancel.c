@@ -1,5 +1,6 @@
-// Cancelling: receives that match nothing; sends that were never matched (eager, synchronous, large):
-// whether they are cancelled or not, MPI_Wait returns, and what was not cancelled is received.
+// Cancelling: receives that match nothing; sends that were never matched (eager, synchronous,
+// large): whether they are cancelled or not, MPI_Wait returns, and what was not cancelled is
+// received.
 // run: 2
 // hosts
 // checkers: address memory

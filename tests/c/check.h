@@ -39,8 +39,8 @@ static int check_is_combray MAYBE_UNUSED;
 // After this many the rest would only hide the first.
 enum { CHECK_FAILURES_SHOWN = 20 };
 
-// How many of `rounds` of random work a program does: under ThreadSanitizer, which makes it ten times
-// slower, a fifth.
+// How many of `rounds` of random work a program does: under ThreadSanitizer, which makes it ten
+// times slower, a fifth.
 #ifdef __SANITIZE_THREAD__
 #define CHECK_ROUNDS(rounds) ((rounds) / 5)
 #else

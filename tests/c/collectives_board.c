@@ -1,7 +1,7 @@
 // Collectives through memory that the processes of a communicator share: blocking and nonblocking
-// ones mixed on several communicators, of sizes that fit in a slot, take several turns or go by messages;
-// a root that runs ahead; processes that come late, so that the others sleep; communicators made
-// and freed; blocks of any sizes; counts that do not fit together.
+// ones mixed on several communicators, of sizes that fit in a slot, take several turns or go by
+// messages; a root that runs ahead; processes that come late, so that the others sleep;
+// communicators made and freed; blocks of any sizes; counts that do not fit together.
 // run: 2 3 8
 // each: auto never
 // timeout: 60
@@ -121,7 +121,8 @@ static void mixed(void) {
     for (int i = 0; i < COMMS; i++) OK(MPI_Comm_free(&comms[i]));
 }
 
-// Data that fits in no slot: all operations in several turns, and two begun together beside a blocking one.
+// Data that fits in no slot: all operations in several turns, and two begun together beside a
+// blocking one.
 static void several_turns(void) {
     int count = 450001, size = check_size, rank = check_rank;
     for (int kind = 0; kind < 8; kind++) blocking(MPI_COMM_WORLD, kind, kind, count, kind % size);
@@ -224,7 +225,8 @@ static void handing(void) {
     free(counts);
 }
 
-// A block that is longer than expected is an error of its receiver alone, in a slot or as a message.
+// A block that is longer than expected is an error of its receiver alone, in a slot or as a
+// message.
 static void handed_lengths_that_do_not_fit(void) {
     enum { LONG = 30000, MAX_SIZE = 8 };
     char *out = malloc(LONG * MAX_SIZE), *in = malloc(LONG * MAX_SIZE);

@@ -1,6 +1,7 @@
-// Large operations that are begun and not waited for at once: inside a machine whoever waits carries out
-// portions of the work for all. Several underway, in place or not, with any datatype, combined by
-// functions of the program, while some compute; and processes that mean different sizes.
+// Large operations that are begun and not waited for at once: inside a machine whoever waits
+// carries out portions of the work for all. Several underway, in place or not, with any datatype,
+// combined by functions of the program, while some compute; and processes that mean different
+// sizes.
 // run: 2 3
 // one machine: portions are carried out by processes that share memory
 // checkers: threads

@@ -1,6 +1,6 @@
-// Nonblocking and persistent collectives: hundreds underway on one communicator, mixed with blocking
-// ones and messages, completed in any order; persistent ones started in another order on each
-// process; operations of the program that call the library; errors told in the status.
+// Nonblocking and persistent collectives: hundreds underway on one communicator, mixed with
+// blocking ones and messages, completed in any order; persistent ones started in another order on
+// each process; operations of the program that call the library; errors told in the status.
 // run: 1 2 3 5
 // hosts
 // checkers: address threads

@@ -1,5 +1,5 @@
-// Ten thousand communicators made and freed, and as many datatypes, groups, infos, requests: contexts
-// are given back, memory does not grow. Then a thousand at once.
+// Ten thousand communicators made and freed, and as many datatypes, groups, infos, requests:
+// contexts are given back, memory does not grow. Then a thousand at once.
 // run: 2 3
 // timeout: 60
 #include "check.h"

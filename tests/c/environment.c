@@ -1,5 +1,6 @@
-// What a program asks of its surroundings: what may be called before MPI_Init and after MPI_Finalize,
-// versions, processor name, clocks, predefined attributes, callbacks of MPI_COMM_SELF at the end.
+// What a program asks of its surroundings: what may be called before MPI_Init and after
+// MPI_Finalize, versions, processor name, clocks, predefined attributes, callbacks of MPI_COMM_SELF
+// at the end.
 // run: 1 2
 #define _GNU_SOURCE
 #include "check.h"

@@ -1,5 +1,5 @@
-// Groups against plain sets: union, intersection, difference, incl, excl and their ranges, translation
-// and comparison, for random subsets of the world; wrong ranks and ranges.
+// Groups against plain sets: union, intersection, difference, incl, excl and their ranges,
+// translation and comparison, for random subsets of the world; wrong ranks and ranges.
 // run: 1 5
 // checkers: memory
 #include "check.h"

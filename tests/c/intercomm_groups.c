@@ -1,5 +1,5 @@
-// MPI_Intercomm_create_from_groups: in sessions and in the world model; leaders anywhere; both sides
-// talk to each other; wrong arguments are told.
+// MPI_Intercomm_create_from_groups: in sessions and in the world model; leaders anywhere; both
+// sides talk to each other; wrong arguments are told.
 // run: 2 3 5
 // each: session world
 #include "check.h"

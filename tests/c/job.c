@@ -1,5 +1,5 @@
-// A program for the scenarios: its first argument says what it does. It has no process counts of its
-// own, so tests/run builds it and leaves starting it to tests/scenarios.
+// A program for the scenarios: its first argument says what it does. It has no process counts of
+// its own, so tests/run builds it and leaves starting it to tests/scenarios.
 #include "check.h"
 #include <signal.h>
 

@@ -1,5 +1,5 @@
-// A hundred thousand posted receives, matched in reverse and in random order: exact receives must be
-// found in constant time. The time bound is generous; a walk along the queue would need 5 * 10^9
+// A hundred thousand posted receives, matched in reverse and in random order: exact receives must
+// be found in constant time. The time bound is generous; a walk along the queue would need 5 * 10^9
 // steps for each order.
 // run: 2
 // timeout: 60

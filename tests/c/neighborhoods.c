@@ -1,5 +1,5 @@
-// Neighbourhood collectives on random grids, graphs and distributed graphs, blocking, nonblocking and
-// persistent, all operations at once on one communicator: every block is where a model computed
+// Neighbourhood collectives on random grids, graphs and distributed graphs, blocking, nonblocking
+// and persistent, all operations at once on one communicator: every block is where a model computed
 // here says, and what belongs to no neighbour stays as it was.
 // run: 1 2 3 5 8
 // timeout: 60

@@ -1,5 +1,6 @@
-// Where the system forbids one process to read another's memory, as in many containers, large messages
-// still pass. The program forbids it to itself before MPI starts, and checks that it is forbidden.
+// Where the system forbids one process to read another's memory, as in many containers, large
+// messages still pass. The program forbids it to itself before MPI starts, and checks that it is
+// forbidden.
 // run: 2 4
 // hosts
 // checkers: address threads

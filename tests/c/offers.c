@@ -1,6 +1,6 @@
-// Messages whose receives were posted before the receiver went away to compute: the sender, which waits,
-// writes them where they belong. Whatever receives are posted beside, each message goes where the
-// standard says, and nothing is written where a receive was cancelled.
+// Messages whose receives were posted before the receiver went away to compute: the sender, which
+// waits, writes them where they belong. Whatever receives are posted beside, each message goes
+// where the standard says, and nothing is written where a receive was cancelled.
 // run: 2 3
 // each: single multiple
 // timeout: 60
@@ -96,7 +96,8 @@ static void cancelled(int bytes, int computes, int seed) {
     }
 }
 
-// The receiver waits for something else first, so that it looks for messages and takes its offer back.
+// The receiver waits for something else first, so that it looks for messages and takes its offer
+// back.
 static void waits_for_another(int bytes, int seed) {
     MPI_Request request;
     int token = seed;

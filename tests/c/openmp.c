@@ -1,6 +1,6 @@
-// Hybrid programs, at the level that each needs: a field on which the threads of OpenMP work is exchanged
-// with the neighbours by the main thread (funneled), by one thread after the other (serialized), by all
-// at once (multiple). The threads ask only for what their level allows.
+// Hybrid programs, at the level that each needs: a field on which the threads of OpenMP work is
+// exchanged with the neighbours by the main thread (funneled), by one thread after the other
+// (serialized), by all at once (multiple). The threads ask only for what their level allows.
 // run: 1 2 3
 // each: funneled serialized multiple
 // openmp
@@ -53,8 +53,8 @@ static void funneled(void) {
     }
 }
 
-// Which strip is exchanged first differs from process to process, hence not in calls that wait for the
-// other side: all are begun, then awaited, always one thread at a time.
+// Which strip is exchanged first differs from process to process, hence not in calls that wait for
+// the other side: all are begun, then awaited, always one thread at a time.
 static void serialized(void) {
     int before = (check_rank + check_size - 1) % check_size, after = (check_rank + 1) % check_size;
 #pragma omp parallel num_threads(THREADS)

@@ -1,5 +1,5 @@
-// Wrong use of the native interface: each fault is an error code with a text that names the call, the
-// argument and the value; nothing ends the program, nothing hangs, and what is right goes on.
+// Wrong use of the native interface: each fault is an error code with a text that names the call,
+// the argument and the value; nothing ends the program, nothing hangs, and what is right goes on.
 // run: 1 2
 // combray.h
 #include "check.h"

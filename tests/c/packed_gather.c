@@ -1,5 +1,5 @@
-// What packing is for: a message of many segments is one packet, also with a long segment on its way
-// by itself; and nothing is left behind.
+// What packing is for: a message of many segments is one packet, also with a long segment on its
+// way by itself; and nothing is left behind.
 // run: 2
 // one machine: packets to other machines go when the network takes them
 // combray.h

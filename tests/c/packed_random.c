@@ -1,6 +1,6 @@
-// Random packed messages against a model: every process makes the same plan out of the seed, who sends
-// what to whom in which order; the steps of all its messages are mixed at random on both sides, and
-// messages of MPI go between.
+// Random packed messages against a model: every process makes the same plan out of the seed, who
+// sends what to whom in which order; the steps of all its messages are mixed at random on both
+// sides, and messages of MPI go between.
 // run: 1 2 3 4
 // timeout: 60
 // combray.h

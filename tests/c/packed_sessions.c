@@ -1,4 +1,5 @@
-// The native interface without MPI_Init: in a communicator of a session, as long as the session is open.
+// The native interface without MPI_Init: in a communicator of a session, as long as the session is
+// open.
 // run: 2
 // combray.h
 #include "check.h"

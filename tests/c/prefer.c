@@ -1,6 +1,7 @@
-// What counts first, for the messages of a communicator (combray_prefer) and for a process (COMBRAY_PREFER): with
-// bandwidth first messages of a burst to another machine share packets from the first on, with latency first
-// none waits; a process that leaves the processor to its program sleeps soon while it waits.
+// What counts first, for the messages of a communicator (combray_prefer) and for a process
+// (COMBRAY_PREFER): with bandwidth first messages of a burst to another machine share packets from
+// the first on, with latency first none waits; a process that leaves the processor to its program
+// sleeps soon while it waits.
 // run: 2
 // each: balance latency bandwidth compute
 // combray.h
@@ -45,8 +46,8 @@ static void prefer(MPI_Comm comm, const char *what) {
     OK(MPI_Info_free(&info));
 }
 
-// Bursts of short messages of process 0 to process 1, with an answer to each; returns how many packets
-// process 0 sent.
+// Bursts of short messages of process 0 to process 1, with an answer to each; returns how many
+// packets process 0 sent.
 static int packets_of_bursts(MPI_Comm comm) {
     MPI_Request requests[BURST];
     int values[BURST], before = packets_sent();

@@ -1,5 +1,6 @@
 // Every predefined operation on every predefined C datatype that it is defined for, against a plain
-// loop: MPI_Allreduce, MPI_Reduce_local and MPI_Scan. Which pairs are defined: MPI 5.0, section 6.9.2.
+// loop: MPI_Allreduce, MPI_Reduce_local and MPI_Scan. Which pairs are defined: MPI 5.0, section
+// 6.9.2.
 // run: 1 2 5
 // hosts
 #include "check.h"

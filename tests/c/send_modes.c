@@ -1,6 +1,6 @@
-// Every send mode (standard, synchronous, buffered, ready), blocking, nonblocking and persistent, with
-// blocking, nonblocking and persistent receives, for sizes around every power of two: the places
-// where a library changes its protocol.
+// Every send mode (standard, synchronous, buffered, ready), blocking, nonblocking and persistent,
+// with blocking, nonblocking and persistent receives, for sizes around every power of two: the
+// places where a library changes its protocol.
 // run: 2
 // timeout: 60
 // hosts

@@ -1,5 +1,5 @@
-// MPI_Sendrecv, MPI_Sendrecv_replace, MPI_Isendrecv and MPI_Isendrecv_replace around a ring and with
-// MPI_PROC_NULL at the ends, small and large, with different types on both sides.
+// MPI_Sendrecv, MPI_Sendrecv_replace, MPI_Isendrecv and MPI_Isendrecv_replace around a ring and
+// with MPI_PROC_NULL at the ends, small and large, with different types on both sides.
 // run: 1 2 5
 // hosts
 // checkers: address memory

@@ -1,5 +1,5 @@
-// A process sends much in a session, ends the session and itself. The other receives all of it later;
-// what it still has to say of that (that buffers are free again) nobody is left to hear.
+// A process sends much in a session, ends the session and itself. The other receives all of it
+// later; what it still has to say of that (that buffers are free again) nobody is left to hear.
 // run: 2
 // hosts
 // each: near far

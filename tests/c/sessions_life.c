@@ -1,5 +1,5 @@
-// Sessions: without MPI_Init; several at once; before, during and after the world model; again after
-// all was over; process sets, their groups, communicators made of them, what these can do.
+// Sessions: without MPI_Init; several at once; before, during and after the world model; again
+// after all was over; process sets, their groups, communicators made of them, what these can do.
 // run: 1 2 3 5
 // each: only around again several after
 // hosts

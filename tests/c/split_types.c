@@ -1,5 +1,6 @@
-// MPI_Comm_split_type: by shared memory, by parts of the machine that processes are restricted to, by
-// process sets, by the largest part that separates them; what MPI_Get_hw_resource_info tells fits.
+// MPI_Comm_split_type: by shared memory, by parts of the machine that processes are restricted to,
+// by process sets, by the largest part that separates them; what MPI_Get_hw_resource_info tells
+// fits.
 // run: 1 2 3 5
 // one machine: expects all processes to share memory
 #define _GNU_SOURCE

@@ -1,5 +1,6 @@
 // MPI_THREAD_MULTIPLE: four threads send and receive at once, on tags, communicators and sizes of
-// their own; then all on one communicator with MPI_ANY_TAG; then collectives on a communicator each.
+// their own; then all on one communicator with MPI_ANY_TAG; then collectives on a communicator
+// each.
 // run: 2 3
 // thread
 // timeout: 60

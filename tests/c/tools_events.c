@@ -1,5 +1,6 @@
 // Events are told to callbacks at the end of calls, with their elements and times; callbacks may
-// call MPI; what is too much is dropped and counted; nothing is told after a registration was freed.
+// call MPI; what is too much is dropped and counted; nothing is told after a registration was
+// freed.
 // run: 1 2
 // hosts
 // checkers: address

@@ -1,5 +1,5 @@
-// Virtual topologies against a model computed here: grids of every shape, graphs, distributed graphs
-// whose edges are given by anybody; duplicates keep them; wrong arguments.
+// Virtual topologies against a model computed here: grids of every shape, graphs, distributed
+// graphs whose edges are given by anybody; duplicates keep them; wrong arguments.
 // run: 1 2 3 5 8
 // checkers: address
 #include "check.h"

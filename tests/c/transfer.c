@@ -1,6 +1,6 @@
-// Large and small messages between two processes for so many seconds (its first argument), both ways at
-// once, each checked, and once more after so many seconds without any (its second): for scenarios that
-// cut or slow a network interface meanwhile (tests/cluster).
+// Large and small messages between two processes for so many seconds (its first argument), both
+// ways at once, each checked, and once more after so many seconds without any (its second): for
+// scenarios that cut or slow a network interface meanwhile (tests/cluster).
 #include "check.h"
 
 enum { BYTES = 8 << 20, SMALL_COUNT = 8, TAG_LARGE = 1, TAG_SMALL = 2 };

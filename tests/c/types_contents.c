@@ -1,5 +1,5 @@
-// Constructors, envelopes and contents: what a type was made of comes back; wrong arguments of every
-// constructor; names, duplicates, the _c forms.
+// Constructors, envelopes and contents: what a type was made of comes back; wrong arguments of
+// every constructor; names, duplicates, the _c forms.
 // run: 1
 // checkers: address
 #include "check.h"

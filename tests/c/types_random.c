@@ -1,6 +1,6 @@
-// Random nested datatypes against an oracle: the oracle keeps the type map, the list of (basic type,
-// displacement), while MPI's constructors are called beside it. Size, extent, true extent, packing,
-// and a message from the type to contiguous bytes and back must agree with the map.
+// Random nested datatypes against an oracle: the oracle keeps the type map, the list of (basic
+// type, displacement), while MPI's constructors are called beside it. Size, extent, true extent,
+// packing, and a message from the type to contiguous bytes and back must agree with the map.
 // run: 1 2
 // timeout: 60
 // checkers: address
@@ -13,8 +13,8 @@ enum { TYPES = 400, ENTRIES_MAX = 6000, LONGEST = 1 << 18 };
 typedef struct {
     int count;
     long lower, upper;
-    // The bounds were set, by MPI_Type_create_resized or as those of an array. In a struct such bounds
-    // rule, and those of members without are not asked (MPI 5.0, section 5.1.7).
+    // The bounds were set, by MPI_Type_create_resized or as those of an array. In a struct such
+    // bounds rule, and those of members without are not asked (MPI 5.0, section 5.1.7).
     int marked;
     int *size;
     long *at;

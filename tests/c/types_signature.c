@@ -1,6 +1,6 @@
 // One signature, two layouts: a message leaves with one datatype and arrives with another. Partial
-// receives, MPI_Get_count and MPI_Get_elements, absolute addresses, overlapping blocks on the sending
-// side, negative strides, empty types, types freed while in use.
+// receives, MPI_Get_count and MPI_Get_elements, absolute addresses, overlapping blocks on the
+// sending side, negative strides, empty types, types freed while in use.
 // run: 1 2
 #include "check.h"
 #include <stddef.h>

@@ -52,7 +52,8 @@ static void MAYBE_UNUSED window_close(Window *window) {
     free(window->origins);
 }
 
-// By the argument "never", programs with a line "each: auto never" try windows without shared memory.
+// By the argument "never", programs with a line "each: auto never" try windows without shared
+// memory.
 static void MAYBE_UNUSED window_sharing(int argc, char **argv) {
     if (argc > 1) setenv("COMBRAY_SHARED_WINDOWS", argv[1], 1);
 }

@@ -47,7 +47,8 @@ class Build:
         header = pathlib.Path(shutil.which(self.mpicc) or sys.exit(
             f"tests/mpi4py/run: {self.mpicc} does not exist: run `make build`, or set MPICC"
         )).resolve().parent.parent / "include" / "mpi.h"
-        # The standard ABI makes one build good for every library: only another header needs a new one.
+        # The standard ABI makes one build good for every library: only another header needs a new
+        # one.
         wanted = f"{VERSION} {self.mpicc} {header.stat().st_size if header.exists() else 0}"
         if self.stamp.exists() and self.stamp.read_text() == wanted:
             return

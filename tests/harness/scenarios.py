@@ -82,8 +82,8 @@ def processes_of(path):
 def own_copy(runner, folder):
     """The job program under a path of its own, so that its processes can be told from others."""
     copy = pathlib.Path(folder).resolve() / "job"
-    # By a process: what this one writes, its children hold open for a moment, and a file that is open for
-    # writing cannot be run.
+    # By a process: what this one writes, its children hold open for a moment, and a file that is
+    # open for writing cannot be run.
     subprocess.run(["cp", program(runner), copy], check=True)
     return copy
 

@@ -136,8 +136,8 @@ def run_file(name, left_out, recorder):
 
 
 def main():
-    # The runner asks for it when it takes the job for hung. By a thread that looks at the others while they
-    # run, such as after some seconds of a test, it may end the process.
+    # The runner asks for it when it takes the job for hung. By a thread that looks at the others
+    # while they run, such as after some seconds of a test, it may end the process.
     faulthandler.register(signal.SIGUSR1)
     plan = json.loads(pathlib.Path(sys.argv[1]).read_text())
     prepare_imports(plan["directory"])

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What is looked at inside of the emulated machine (tests/numa/vm): prints "ok NAME" or "FAILED NAME".
+# What is looked at inside of the emulated machine (tests/numa/vm): prints "ok NAME" or "FAILED
+# NAME".
 cd "$(dirname "$(realpath "$0")")/../.." || exit 1
 bin=build/prefix/bin
 program=build/numa/placed
@@ -59,7 +60,8 @@ done
 expect reordered "8 edges between nodes, 4 when reordered" \
     "$($bin/mpiexec -n 8 --map-by numa --bind-to core build/numa/near ring 2>&1)"
 
-# Two machines of two processes each, as these take it to be; the interfaces get addresses of two networks.
+# Two machines of two processes each, as these take it to be; the interfaces get addresses of two
+# networks.
 network=1
 for interface in $(awk '$2 == "network" { print $1 }' <<<"$tree"); do
     ip address add 10.$network.0.1/24 dev "$interface"
@@ -77,7 +79,8 @@ rank 3: rail on node 2 at 16, helper on 6-7, buffers on no node, 2 at the interf
 expect free_to_choose "2 rail on node 0 at 10, helper on 0-1, buffers on 0, 0 at the interface
 2 rail on node 2 at 10, helper on 4-5, buffers on 2, 0 at the interface" \
     "$(near --bind-to none | sed 's/rank .: //' | sort | uniq -c | sed 's/^ *//')"
-# Of each machine the process that is near an interface speaks for it, whatever its rank: here 1 and 3.
+# Of each machine the process that is near an interface speaks for it, whatever its rank: here 1 and
+# 3.
 cat >/tmp/ranks <<END
 rank 0=localhost slot=2-3
 rank 1=localhost slot=0-1

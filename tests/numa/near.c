@@ -1,8 +1,8 @@
-// Run by guest.sh on a machine with four NUMA nodes and an interface near nodes 0 and 2: four processes that take
-// themselves to be on two machines, each process on a node of its own or free to choose. Each prints what it
-// finds: its rank, its nearest rail, where that is, where the helper may run, where the library's buffers lie,
-// and how many are
-// nearest to that interface. With an argument: how neighbours in a ring lie.
+// Run by guest.sh on a machine with four NUMA nodes and an interface near nodes 0 and 2: four
+// processes that take themselves to be on two machines, each process on a node of its own or free
+// to choose. Each prints what it finds: its rank, its nearest rail, where that is, where the helper
+// may run, where the library's buffers lie, and how many are nearest to that interface. With an
+// argument: how neighbours in a ring lie.
 #define _GNU_SOURCE
 #include <combray.h>
 #include <dirent.h>

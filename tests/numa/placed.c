@@ -1,5 +1,5 @@
-// Run by guest.sh on a machine with four NUMA nodes: four processes, each on a node of its own. For each thing
-// that is looked at rank 0 prints "NAME: well", or whoever finds it what is wrong.
+// Run by guest.sh on a machine with four NUMA nodes: four processes, each on a node of its own. For
+// each thing that is looked at rank 0 prints "NAME: well", or whoever finds it what is wrong.
 #define _GNU_SOURCE
 #include <combray.h>
 #include <mpi.h>

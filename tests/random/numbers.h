@@ -13,8 +13,8 @@ static const MPI_Datatype number_types[NUMBERS] = {MPI_UINT8_T, MPI_INT,  MPI_IN
 
 static int number_of(const Operation *operation) { return operation->number % NUMBERS; }
 
-// Which operation, among those that the kind of number has. Maps of lines (x to ax + b) have the one
-// of the program, which does not commute.
+// Which operation, among those that the kind of number has. Maps of lines (x to ax + b) have the
+// one of the program, which does not commute.
 static int reduction_of(const Operation *operation) {
     switch (number_of(operation)) {
     case DOUBLES: return operation->reduction % 3;

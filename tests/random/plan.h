@@ -1,10 +1,10 @@
 // A random but valid program, planned by every process alike.
 //
 // Operations stand in one order. Operation k meets at time 4k + 1: that is where a blocking call
-// stands; what begins without blocking begins at any time up to 4k, and ends at any time from 4k + 2
-// on. So whoever blocks waits only for what all others begin before they can block themselves, and no
-// program can hang. What must match in order (messages of a channel, collectives of a communicator)
-// begins in the order of operations everywhere, so that there is one outcome.
+// stands; what begins without blocking begins at any time up to 4k, and ends at any time from 4k +
+// 2 on. So whoever blocks waits only for what all others begin before they can block themselves,
+// and no program can hang. What must match in order (messages of a channel, collectives of a
+// communicator) begins in the order of operations everywhere, so that there is one outcome.
 #ifndef PLAN_H
 #define PLAN_H
 

@@ -1,5 +1,5 @@
-// Random but valid MPI programs, from seeds: every process plans the same program (plan.h), does its
-// part of it with MPI, and compares each buffer with what a plain sequential model says.
+// Random but valid MPI programs, from seeds: every process plans the same program (plan.h), does
+// its part of it with MPI, and compares each buffer with what a plain sequential model says.
 //
 //     random_programs [--seed S] [--programs N] [--verbose]
 //
@@ -52,8 +52,8 @@ static void list_events(void) {
     qsort(events, (size_t)event_count, sizeof *events, event_order);
 }
 
-// What was begun must have been waited for, and its data compared, by the end of a program and before
-// its persistent request starts again.
+// What was begun must have been waited for, and its data compared, by the end of a program and
+// before its persistent request starts again.
 static void judge_finished(const Operation *operation, int part) {
     const Task *task = tasks[operation->index][part];
     if (operation->kind == FREE || operation->kind == CANCEL || operation->kind == NOBODY) return;
@@ -175,8 +175,8 @@ static void complete_some(Task *must) {
     MPI_Request requests[PARTS_MAX];
     MPI_Status statuses[PARTS_MAX];
     int indices[PARTS_MAX], done = 0, flag = 0, way = random_below(&whim, must ? 7 : 4);
-    // With MPICH most programs fail when these two are used and fewer without them. Why is not known:
-    // it may be that library, or these programs.
+    // With MPICH most programs fail when these two are used and fewer without them. Why is not
+    // known: it may be that library, or these programs.
     if (!check_is_combray && (way == 2 || way == 3)) way = 1;
     int count = choose(chosen, must, way == 6);
     for (int i = 0; i < count; i++) requests[i] = chosen[i]->request;

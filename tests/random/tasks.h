@@ -1,4 +1,5 @@
-// What this process has to do for one operation: buffers, what must be in them in the end, the call.
+// What this process has to do for one operation: buffers, what must be in them in the end, the
+// call.
 #ifndef TASKS_H
 #define TASKS_H
 

@@ -55,7 +55,8 @@ def disagreement_is_told(runner):
         elif more:
             assert re.search(ENDED, output), case
         elif code == 0:
-            # Some calls that do not agree end all the same: less than there is room for is accepted.
+            # Some calls that do not agree end all the same: less than there is room for is
+            # accepted.
             assert how != "absent", case
         else:
             assert re.search(f"{TOO_LONG}|{FOR_EVER}", output), case

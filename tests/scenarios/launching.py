@@ -100,7 +100,8 @@ def cycles_leave_nothing(runner):
             run([*runner.mpiexec, "-n", "3", str(copy), how])
         wait_until_gone(copy)
         left = traces() - before
-        # Other jobs of this machine, of other people, come and go: what is still there a moment later counts.
+        # Other jobs of this machine, of other people, come and go: what is still there a moment
+        # later counts.
         time.sleep(0.5 if left else 0)
         left &= traces()
         assert not left or not is_combray(runner), f"after {cycles} cycles: {sorted(left)[:10]}"

@@ -1,6 +1,6 @@
 //! The rules of the workspace that a compiler does not check: who may depend on whom, who may hold
-//! `unsafe`, which crates know no world, how long files and functions may be, what types are called,
-//! and whether the documentation tells the numbers of the code.
+//! `unsafe`, which crates know no world, how long files and functions may be, what types are
+//! called, and whether the documentation tells the numbers of the code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,8 @@ const TIERS: &[(&str, u32)] = &[
     ("xtask", 6),
 ];
 
-/// How the names of drivers begin: they are of the tier of `driver`, which they may use, and `drivers` may
-/// use them.
+/// How the names of drivers begin: they are of the tier of `driver`, which they may use, and
+/// `drivers` may use them.
 const ONE_DRIVER: &str = "driver-";
 
 /// Dependencies inside a tier: (who, on whom).

@@ -32,7 +32,8 @@ pub struct Envelope {
     pub sequence: u32,
 }
 
-/// Instead of a sender's request: the send is over, and its data lies in the region that was announced.
+/// Instead of a sender's request: the send is over, and its data lies in the region that was
+/// announced.
 pub const NO_REQUEST: u64 = u64::MAX;
 
 /// One record of a packet. Requests are named by numbers that mean something only to the process
@@ -52,7 +53,8 @@ pub enum Record<'a> {
     Announce {
         /// What matching needs.
         envelope: Envelope,
-        /// The sender's request; [`NO_REQUEST`] if the data is ahead, and nobody waits for an answer.
+        /// The sender's request; [`NO_REQUEST`] if the data is ahead, and nobody waits for an
+        /// answer.
         request: u64,
         /// The message's length in bytes.
         length: u64,
