@@ -1,6 +1,8 @@
 //! A stream in memory that does what networks do: it has little room, gives its bytes in pieces,
 //! says nothing for a while, and breaks.
 
+#![cfg_attr(not(test), allow(dead_code, reason = "fuzz targets need less of it than tests"))]
+
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::sync::{Arc, Mutex};
