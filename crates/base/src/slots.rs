@@ -2,12 +2,13 @@
 
 use crate::limits::CACHE_LINE;
 
-/// How large the slots of an operation on a board are; of smaller ones there are more. The schedules of
-/// collective operations are made for these sizes, and the memory of boards is divided into them.
+/// How large the slots of an operation on a board are; of smaller ones there are more. The
+/// schedules of collective operations are made for these sizes, and the memory of boards is divided
+/// into them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SlotSize {
-    /// What fits in one line beside the words at the head of a slot. There are so many that a process
-    /// that waits for nobody can be far ahead of those that take turns on cores.
+    /// What fits in one line beside the words at the head of a slot. There are so many that a
+    /// process that waits for nobody can be far ahead of those that take turns on cores.
     Tiny,
     /// Many, of which many may be in use.
     #[default]

@@ -1,46 +1,31 @@
 //! Allgather. A block is what one process contributes: one in the send buffer, as many as there
 //! are processes in the receive buffer.
 
+use crate::algorithm::Algorithm;
 use crate::bcast;
 use crate::estimate::{Cost, Estimate, PEERS_AT_ONCE_MAX};
 use crate::gather;
 use crate::hierarchy;
 use crate::member::{Input, Member};
+use crate::operation::Operation;
 use crate::schedule::{Area, Place, Schedule};
-use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
 
-/// The ways of an allgather.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Rank 0 gathers and broadcasts all blocks.
-    ThroughFirst,
-    /// Pairs exchange all they have, at distances 1, 2, 4, …: for powers of two.
-    RecursiveDoubling,
-    /// Each process fetches what the one 1, 2, 4, … ranks above has: for any size.
-    Bruck,
-    /// Each process hands to the next one what it got last.
-    Ring,
-    /// Each process sends its block to all others at once.
-    AtOnce,
-    /// Gathered inside machines or parts of these, exchanged by their leaders, and broadcast inside.
-    Hierarchical,
-}
-
-/// All of them, by the names that people use.
-pub const ALGORITHMS: &[(&str, Algorithm)] = &[
-    ("recursive-doubling", Algorithm::RecursiveDoubling),
-    ("bruck", Algorithm::Bruck),
-    ("ring", Algorithm::Ring),
-    ("at-once", Algorithm::AtOnce),
-    ("star", Algorithm::ThroughFirst),
-    ("hierarchical", Algorithm::Hierarchical),
+/// Its algorithms that send messages. By recursive doubling only powers of two can; a star gathers
+/// at rank 0 and broadcasts all blocks from there.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm::RecursiveDoubling,
+    Algorithm::Bruck,
+    Algorithm::Ring,
+    Algorithm::AtOnce,
+    Algorithm::Star,
+    Algorithm::Hierarchical,
 ];
 
 /// Takes the algorithm for blocks of `block_bytes` bytes.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     let cost = |one| cost(one, member, block_bytes);
-    selection::choose(Operation::Allgather, ALGORITHMS, member, cost)
+    member.situation.preferences.choose(Operation::Allgather, ALGORITHMS, cost)
 }
 
 /// Takes the algorithm for blocks of different sizes, `block_bytes` bytes in the mean.
@@ -51,7 +36,7 @@ pub fn choose_v(member: Member, block_bytes: usize) -> Algorithm {
 /// The same where what a member has are several blocks.
 fn choose_among(member: Member, bytes: usize, block_bytes: usize) -> Algorithm {
     let cost = |one| cost_in_blocks(one, member, bytes, block_bytes);
-    selection::choose(Operation::Allgatherv, ALGORITHMS, member, cost)
+    member.situation.preferences.choose(Operation::Allgatherv, ALGORITHMS, cost)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
@@ -71,8 +56,8 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
     hierarchy::cost(member, inside, |far| cost(choose(far, part), far, part))
 }
 
-/// The predicted time of an algorithm for blocks of different sizes, `block_bytes` bytes in the mean;
-/// none if it is not applicable.
+/// The predicted time of an algorithm for blocks of different sizes, `block_bytes` bytes in the
+/// mean; none if it is not applicable.
 pub fn cost_v(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
     cost_in_blocks(algorithm, member, block_bytes, block_bytes)
 }
@@ -137,65 +122,70 @@ fn flat_cost(
         }),
         Algorithm::Ring => estimate.ring(size - 1, block_bytes),
         Algorithm::AtOnce => estimate.all_to_all(member, size - 1, block_bytes),
-        Algorithm::ThroughFirst => {
+        Algorithm::Star => {
             estimate.up(member, Shape::Star, block_bytes, None);
             estimate.down(member, Shape::Star, block_bytes.saturating_mul(member.size as usize));
         }
-        Algorithm::Hierarchical => return None,
+        _ => return None,
     }
     Some(estimate.cost())
 }
 
 /// `MPI_Allgather` (section 6.7) of one block of `block_bytes` packed bytes per process.
 pub fn allgather(member: Member, block_bytes: usize, input: Input) -> Schedule {
-    if block_bytes == 0 {
-        return Schedule::default();
+    with(choose(member, block_bytes), member, block_bytes, input)
+}
+
+/// The allgather of equal blocks by a given algorithm.
+pub fn with(algorithm: Algorithm, member: Member, block_bytes: usize, input: Input) -> Schedule {
+    match algorithm {
+        _ if block_bytes == 0 => Schedule::default(),
+        Algorithm::Hierarchical => {
+            let all = member.size as usize;
+            hierarchy::allgather(
+                member,
+                input,
+                |near, leader| gather::gather(near, leader, block_bytes, input),
+                |leader, most| allgather(leader, block_bytes.saturating_mul(most), Input::InPlace),
+                |near, leader| bcast::of_blocks(near, leader, all, block_bytes.saturating_mul(all)),
+            )
+        }
+        _ => flat(algorithm, member, input),
     }
-    let algorithm = choose(member, block_bytes);
-    if algorithm != Algorithm::Hierarchical {
-        return with(algorithm, member, input);
-    }
-    let all = member.size as usize;
-    hierarchy::allgather(
-        member,
-        input,
-        |near, leader| gather::gather(near, leader, block_bytes, input),
-        |leader, most| allgather(leader, block_bytes.saturating_mul(most), Input::InPlace),
-        |near, leader| bcast::of_blocks(near, leader, all, block_bytes.saturating_mul(all)),
-    )
 }
 
 /// `MPI_Allgatherv` (section 6.7): blocks of any sizes, `total_bytes` packed bytes together. Each
 /// block travels by itself.
 pub fn allgatherv(member: Member, total_bytes: usize, input: Input) -> Schedule {
+    let block_bytes = total_bytes.div_ceil(member.size as usize);
+    with_v(choose_v(member, block_bytes), member, total_bytes, input)
+}
+
+/// The allgather of blocks of any sizes by a given algorithm.
+pub fn with_v(algorithm: Algorithm, member: Member, total_bytes: usize, input: Input) -> Schedule {
     if total_bytes == 0 {
         return Schedule::default();
     }
+    if algorithm != Algorithm::Hierarchical {
+        return flat(algorithm, member, input).block_by_block();
+    }
     let all = member.size as usize;
     let block_bytes = total_bytes.div_ceil(all);
-    let algorithm = choose_v(member, block_bytes);
-    if algorithm != Algorithm::Hierarchical {
-        return with(algorithm, member, input).block_by_block();
-    }
     let schedule = hierarchy::allgather(
         member,
         input,
         |near, leader| gather::tree(near, leader, Shape::Star, input),
         |leader, most| {
             let bytes = block_bytes.saturating_mul(most);
-            with(choose_among(leader, bytes, block_bytes), leader, Input::InPlace)
+            flat(choose_among(leader, bytes, block_bytes), leader, Input::InPlace)
         },
         |near, leader| bcast::tree(near, leader, all, spread_shape(near, total_bytes, block_bytes)),
     );
     schedule.block_by_block()
 }
 
-/// The allgather of equal blocks by a given algorithm.
-///
-/// # Panics
-/// On recursive doubling where the size is not a power of two, and on the hierarchical algorithm,
-/// which needs to know the size of a block.
-pub fn with(algorithm: Algorithm, member: Member, input: Input) -> Schedule {
+/// The allgather of blocks of any size, among members of whose places nothing is known.
+fn flat(algorithm: Algorithm, member: Member, input: Input) -> Schedule {
     let mut schedule = Schedule::default();
     let kept = Area::Receive.block(member.rank as usize);
     if input == Input::SendBuffer {
@@ -204,12 +194,12 @@ pub fn with(algorithm: Algorithm, member: Member, input: Input) -> Schedule {
     // What goes out before the copy is made, which a round does last.
     let own = if input == Input::InPlace { kept } else { Area::Send.block(0) };
     match algorithm {
-        Algorithm::ThroughFirst => through_first(&mut schedule, member, own),
+        Algorithm::Star => through_first(&mut schedule, member, own),
         Algorithm::RecursiveDoubling => recursive_doubling(&mut schedule, member, own),
         Algorithm::Bruck => bruck(&mut schedule, member, own),
         Algorithm::Ring => ring(&mut schedule, member, own),
         Algorithm::AtOnce => at_once(&mut schedule, member, own),
-        Algorithm::Hierarchical => unreachable!("allgather takes it by itself"),
+        _ => unreachable!("{algorithm} is no allgather of blocks of any size"),
     }
     schedule.end_round();
     schedule

@@ -1,50 +1,37 @@
 //! Allreduce. A block is one element.
 
+use crate::algorithm::Algorithm;
 use crate::bcast::{self, down};
 use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
 use crate::halving::{self, Desk, Participant, Role};
 use crate::hierarchy;
 use crate::member::{Input, Member};
+use crate::operation::Operation;
 use crate::reduce;
 use crate::reduce_scatter::exchange_shares;
 use crate::schedule::{Area, Operand, Place, Schedule};
-use crate::selection::{self, Operation};
 use crate::share::share;
 use crate::tree::{Shape, Tree};
 
-/// The ways of a reduction to all processes. All of them combine in the order of ranks, and give
-/// all processes the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// A star to rank 0 and back.
-    ThroughFirst,
-    /// Pairs exchange their partial results at distances 1, 2, 4, …
-    RecursiveDoubling,
-    /// Pairs exchange halves, quarters, … of the elements, then the results the same way back.
-    HalvingDoubling,
-    /// Each process reduces one share of the elements and sends it to all others.
-    Shares,
-    /// Shares go round a ring, and gather an operand of each process; then their results do. For
-    /// operations that commute.
-    Ring,
-    /// Inside machines or parts of these, among their leaders, inside again.
-    Hierarchical,
-}
-
-/// All of them, by the names that people use.
-pub const ALGORITHMS: &[(&str, Algorithm)] = &[
-    ("recursive-doubling", Algorithm::RecursiveDoubling),
-    ("halving-doubling", Algorithm::HalvingDoubling),
-    ("shares", Algorithm::Shares),
-    ("star", Algorithm::ThroughFirst),
-    ("ring", Algorithm::Ring),
-    ("hierarchical", Algorithm::Hierarchical),
+/// Its algorithms that send messages. All of them combine in the order of ranks but the ring, which
+/// is for operations that commute, and give all processes the same bits. A star goes to rank 0 and
+/// back.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm::RecursiveDoubling,
+    Algorithm::HalvingDoubling,
+    Algorithm::Shares,
+    Algorithm::Star,
+    Algorithm::Ring,
+    Algorithm::Hierarchical,
 ];
 
 /// Takes the algorithm for `operands`.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
-    selection::choose(Operation::Allreduce, ALGORITHMS, member, |one| cost(one, member, operands))
+    member
+        .situation
+        .preferences
+        .choose(Operation::Allreduce, ALGORITHMS, |one| cost(one, member, operands))
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
@@ -53,7 +40,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
     let near = u64::from(member.situation.layout.largest());
     let mut estimate = Estimate::new(member.situation);
     match algorithm {
-        Algorithm::ThroughFirst => {
+        Algorithm::Star => {
             estimate.up(member, Shape::Star, bytes, Some(operands));
             estimate.down(member, Shape::Star, bytes);
         }
@@ -97,6 +84,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
                 |far| cost(choose(far, operands), far, operands),
             );
         }
+        _ => return None,
     }
     Some(estimate.cost())
 }
@@ -121,7 +109,7 @@ pub fn with(algorithm: Algorithm, member: Member, operands: Operands, input: Inp
         return schedule;
     }
     match algorithm {
-        Algorithm::ThroughFirst => through_first(&mut schedule, member, operands, own),
+        Algorithm::Star => through_first(&mut schedule, member, operands, own),
         Algorithm::RecursiveDoubling => {
             among_power_of_two(&mut schedule, member, own, exchange_all);
         }
@@ -131,6 +119,7 @@ pub fn with(algorithm: Algorithm, member: Member, operands: Operands, input: Inp
         Algorithm::Shares => by_shares(&mut schedule, member, own),
         Algorithm::Ring => ring(&mut schedule, member, own),
         Algorithm::Hierarchical => return hierarchy::allreduce(member, operands, input),
+        _ => unreachable!("{algorithm} is no reduction to all"),
     }
     schedule
 }

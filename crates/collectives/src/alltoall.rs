@@ -1,38 +1,36 @@
 //! Alltoall. Block `i` of the send buffer goes to rank `i`, block `i` of the receive buffer comes
 //! from rank `i`.
 
+use crate::algorithm::Algorithm;
 use crate::estimate::{Cost, Estimate, rounds};
 use crate::hierarchy;
 use crate::member::{Input, Member};
+use crate::operation::Operation;
 use crate::schedule::{Area, Schedule};
-use crate::selection::{self, Operation};
 
-/// The ways of an alltoall.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// log n rounds, in each of which half of the blocks travel together, one step nearer.
-    Bruck,
-    /// Blocks go straight to their targets, `window` peers at a time.
-    Exchange {
-        /// How many peers a process deals with in a round, at least one.
-        window: u32,
-    },
-    /// Inside the machines, and between their leaders, who collect what goes from one to another.
-    Hierarchical,
-}
+/// Its algorithms that send messages. By Bruck's half of the blocks travel together, one step
+/// nearer, in each of log n rounds; leaders of machines collect what goes from one to another.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm::AtOnce,
+    Algorithm::Windows,
+    Algorithm::Pairwise,
+    Algorithm::Bruck,
+    Algorithm::Hierarchical,
+];
 
 /// Most communicators of one machine at once, and still a bound on the messages that one process
 /// has on their way.
 pub const WINDOW: u32 = 32;
 
-/// All of them, by the names that people use.
-pub const ALGORITHMS: &[(&str, Algorithm)] = &[
-    ("at-once", Algorithm::Exchange { window: WINDOW }),
-    ("windows", Algorithm::Exchange { window: 4 }),
-    ("pairwise", Algorithm::Exchange { window: 1 }),
-    ("bruck", Algorithm::Bruck),
-    ("hierarchical", Algorithm::Hierarchical),
-];
+/// With how many peers a process deals in a round, where blocks go straight to their targets.
+fn window(algorithm: Algorithm) -> Option<u32> {
+    match algorithm {
+        Algorithm::AtOnce => Some(WINDOW),
+        Algorithm::Windows => Some(4),
+        Algorithm::Pairwise => Some(1),
+        _ => None,
+    }
+}
 
 /// No process shall have more bytes than this on their way at once, if blocks are smaller: they
 /// would drive each other out of the caches, and bury a receiver.
@@ -41,7 +39,7 @@ const ROUND_BYTES_MAX: usize = 4 << 20;
 /// Takes the algorithm for blocks of `block_bytes` bytes.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     let cost = |one| cost(one, member, block_bytes);
-    selection::choose(Operation::Alltoall, ALGORITHMS, member, cost)
+    member.situation.preferences.choose(Operation::Alltoall, ALGORITHMS, cost)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
@@ -49,7 +47,8 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
     let mut estimate = Estimate::new(member.situation);
     let near = u64::from(member.situation.layout.largest());
     match algorithm {
-        Algorithm::Exchange { window } => {
+        Algorithm::AtOnce | Algorithm::Windows | Algorithm::Pairwise => {
+            let window = window(algorithm)?;
             let peers = u64::from(window.min(member.size - 1).max(1));
             let underway = block_bytes.saturating_mul(peers as usize);
             if peers > 1 && underway > ROUND_BYTES_MAX {
@@ -70,19 +69,26 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
             estimate.repeat(rounds + 2, |one| one.copy(near, total));
         }
         Algorithm::Hierarchical => return hierarchy::alltoall_cost(member, block_bytes),
+        _ => return None,
     }
     Some(estimate.cost())
 }
 
 /// `MPI_Alltoall` (section 6.8) with blocks of `block_bytes` packed bytes.
 pub fn alltoall(member: Member, block_bytes: usize, input: Input) -> Schedule {
-    if block_bytes == 0 {
-        return Schedule::default();
-    }
-    match choose(member, block_bytes) {
+    with(choose(member, block_bytes), member, block_bytes, input)
+}
+
+/// The alltoall by a given algorithm.
+pub fn with(algorithm: Algorithm, member: Member, block_bytes: usize, input: Input) -> Schedule {
+    match algorithm {
+        _ if block_bytes == 0 => Schedule::default(),
         Algorithm::Bruck => bruck(member, input),
         Algorithm::Hierarchical => hierarchy::alltoall(member, input),
-        Algorithm::Exchange { window } => exchange(member, window, input),
+        _ => match window(algorithm) {
+            Some(window) => exchange(member, window, input),
+            None => unreachable!("{algorithm} is no alltoall"),
+        },
     }
 }
 

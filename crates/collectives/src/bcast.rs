@@ -4,34 +4,22 @@
 //! Bytes, because the root and the others may describe the data with different datatypes, of
 //! which only the number of bytes is the same.
 
+use crate::algorithm::Algorithm;
 use crate::estimate::{Cost, Estimate};
 use crate::hierarchy;
 use crate::member::Member;
+use crate::operation::Operation;
 use crate::schedule::{Area, Place, Schedule};
-use crate::selection::{self, Operation};
 use crate::share::share;
 use crate::tree::{Shape, Tree};
 
-/// The ways of a broadcast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// All data goes down a tree.
-    Tree(Shape),
-    /// The root gives each process a share; the shares go round a ring.
-    ScatterRing,
-    /// Pieces follow each other through all processes.
-    Chain,
-    /// To the leaders of machines or of parts of these, then inside.
-    Hierarchical,
-}
-
-/// All of them, by the names that people use.
-pub const ALGORITHMS: &[(&str, Algorithm)] = &[
-    ("binomial", Algorithm::Tree(Shape::Binomial)),
-    ("star", Algorithm::Tree(Shape::Star)),
-    ("scatter-ring", Algorithm::ScatterRing),
-    ("chain", Algorithm::Chain),
-    ("hierarchical", Algorithm::Hierarchical),
+/// Its algorithms that send messages.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm::Binomial,
+    Algorithm::Star,
+    Algorithm::ScatterRing,
+    Algorithm::Chain,
+    Algorithm::Hierarchical,
 ];
 
 /// The smallest piece of a chain, in bytes, and how many there are at most.
@@ -40,14 +28,19 @@ const PIECES_MAX: usize = 256;
 
 /// Takes the algorithm for `bytes` bytes.
 pub fn choose(member: Member, bytes: usize) -> Algorithm {
-    selection::choose(Operation::Bcast, ALGORITHMS, member, |one| cost(one, member, bytes))
+    member
+        .situation
+        .preferences
+        .choose(Operation::Bcast, ALGORITHMS, |one| cost(one, member, bytes))
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, bytes: usize) -> Option<Cost> {
     let mut estimate = Estimate::new(member.situation);
     match algorithm {
-        Algorithm::Tree(shape) => estimate.down(member, shape, bytes),
+        Algorithm::Star | Algorithm::Binomial => {
+            estimate.down(member, algorithm.shape()?, bytes);
+        }
         Algorithm::ScatterRing => {
             let share = bytes.div_ceil(member.size as usize);
             estimate.down(member, Shape::Star, share);
@@ -59,6 +52,7 @@ pub fn cost(algorithm: Algorithm, member: Member, bytes: usize) -> Option<Cost> 
             let least = |member: Member| cost(choose(member, bytes), member, bytes);
             return hierarchy::cost(member, least, least);
         }
+        _ => return None,
     }
     Some(estimate.cost())
 }
@@ -82,10 +76,12 @@ pub fn with(
     bytes: usize,
 ) -> Schedule {
     match algorithm {
-        Algorithm::Tree(shape) => tree(member, root, blocks, shape),
+        Algorithm::Star => tree(member, root, blocks, Shape::Star),
+        Algorithm::Binomial => tree(member, root, blocks, Shape::Binomial),
         Algorithm::ScatterRing => scatter_ring(member, root, blocks),
         Algorithm::Chain => chain(member, root, blocks, pieces(member, bytes)),
         Algorithm::Hierarchical => hierarchy::bcast(member, root, blocks, bytes),
+        _ => unreachable!("{algorithm} is no broadcast"),
     }
 }
 
@@ -130,7 +126,7 @@ pub fn chain(member: Member, root: u32, blocks: usize, pieces: usize) -> Schedul
 }
 
 /// The broadcast down a tree.
-pub fn tree(member: Member, root: u32, bytes: usize, shape: Shape) -> Schedule {
+pub(crate) fn tree(member: Member, root: u32, bytes: usize, shape: Shape) -> Schedule {
     let mut schedule = Schedule::default();
     if bytes > 0 {
         let tree = Tree::new(member, root, shape);
@@ -157,7 +153,7 @@ pub(crate) fn down(schedule: &mut Schedule, tree: &Tree, source: Place, target: 
 /// The broadcast by shares (van de Geijn): the root sends n - 1 shares, then each process hands
 /// to the next one what it got last. No byte reaches a process twice, and none returns to the
 /// root.
-pub fn scatter_ring(member: Member, root: u32, bytes: usize) -> Schedule {
+fn scatter_ring(member: Member, root: u32, bytes: usize) -> Schedule {
     let mut schedule = Schedule::default();
     let tree = Tree::new(member, root, Shape::Star);
     let size = member.size;

@@ -10,8 +10,8 @@ macro_rules! costs {
         /// Times of single steps, from which the time of an algorithm is predicted.
         ///
         /// `combray sample` measures those inside a machine; the others, and all where nothing was
-        /// measured, are [`Costs::default`]: a server of these years, 10 gigabits per second between
-        /// machines. All members of a communicator must use the same.
+        /// measured, are [`Costs::default`]: a server of these years, 10 gigabits per second
+        /// between machines. All members of a communicator must use the same.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Costs {
@@ -33,8 +33,8 @@ macro_rules! costs {
                 [$(self.$name,)*]
             }
 
-            /// The costs that another process told; none if these are not so many numbers, or absurd
-            /// ones.
+            /// The costs that another process told; none if these are not so many numbers, or
+            /// absurd ones.
             pub fn from_numbers(numbers: &[u64]) -> Option<Self> {
                 let [$($name,)*] = *numbers.first_chunk::<COUNT>()?;
                 let costs = Self { $($name,)* };
@@ -65,8 +65,8 @@ costs! {
     fetch_ns: 1800,
     /// The bytes of a single copy, in picoseconds per byte.
     fetch_ps: 76,
-    /// The bytes of a large message that both ends copy at the same time, each on a core of its own,
-    /// in picoseconds per byte.
+    /// The bytes of a large message that both ends copy at the same time, each on a core of its
+    /// own, in picoseconds per byte.
     pipe_ps: 38,
     /// Combining two operands, in picoseconds per byte of one of them.
     reduce_ps: 100,

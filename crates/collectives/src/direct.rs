@@ -6,13 +6,73 @@
 //! part is over. Each returns none where the operation cannot be carried out so.
 
 use crate::board::Room;
+use crate::estimate::{Cost, Estimate};
 use crate::fold::Operands;
 use crate::member::{Input, Member};
+use crate::operation::Operation;
 use crate::schedule::{Area, Operand, Place, Role, Schedule};
 use crate::share::share;
 
 /// Reductions combine so many bytes at once, which stay in the inner caches meanwhile.
-pub(crate) const PIECE_BYTES: usize = 32 << 10;
+const PIECE_BYTES: usize = 32 << 10;
+
+/// Who copies how much out of the buffers of others, or into them: of so many processes each so
+/// many bytes, by so many copies, and what it combines.
+struct Transport {
+    moved: (u64, usize),
+    copies: u64,
+    combine: usize,
+}
+
+/// The predicted time with single copies, where each process contributes or gets so many bytes;
+/// none if the members cannot use each other's memory.
+pub(crate) fn cost(operation: Operation, member: Member, room: Room, bytes: usize) -> Option<Cost> {
+    if !room.regions || member.size < 2 || bytes == 0 {
+        return None;
+    }
+    let Transport { moved, copies, combine } = transport(operation, member, bytes)?;
+    let size = u64::from(member.size);
+    let mut estimate = Estimate::new(member.situation);
+    // Its own block each process copies by itself.
+    if operation == Operation::Alltoall {
+        estimate.copy(size, bytes);
+    }
+    estimate.fetch(moved.0, moved.1, copies);
+    estimate.take_across(member, moved.0, moved.1, moved.0 < size);
+    estimate.reduce(size, combine);
+    estimate.repeat(2, Estimate::flag);
+    Some(estimate.cost())
+}
+
+fn transport(operation: Operation, member: Member, bytes: usize) -> Option<Transport> {
+    let (size, others) = (u64::from(member.size), u64::from(member.size - 1));
+    let times = |count: u64| bytes.saturating_mul(count as usize);
+    let share = bytes.div_ceil(member.size as usize);
+    // What is combined is read in pieces of each, and written in pieces to some.
+    let pieces = |bytes: usize| bytes.div_ceil(PIECE_BYTES) as u64;
+    Some(match operation {
+        Operation::Barrier | Operation::Allgatherv => return None,
+        Operation::Bcast | Operation::Gather | Operation::Scatter => {
+            Transport { moved: (others, bytes), copies: 1, combine: 0 }
+        }
+        Operation::Allgather | Operation::Alltoall => {
+            Transport { moved: (size, times(others)), copies: others, combine: 0 }
+        }
+        Operation::ReduceScatter => Transport {
+            moved: (size, times(others)),
+            copies: pieces(bytes).saturating_mul(others),
+            combine: times(others),
+        },
+        Operation::Reduce | Operation::Allreduce => {
+            let targets = if operation == Operation::Reduce { 1 } else { others };
+            Transport {
+                moved: (size, share.saturating_mul((others + targets) as usize)),
+                copies: pieces(share).saturating_mul(others + targets),
+                combine: share.saturating_mul(others as usize),
+            }
+        }
+    })
+}
 
 /// `MPI_Bcast` (section 6.4) of `bytes` bytes: all read the root's buffer.
 pub fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Schedule> {
@@ -119,8 +179,8 @@ pub fn alltoall(member: Member, room: Room, block_bytes: usize, input: Input) ->
     Some(schedule)
 }
 
-/// `MPI_Reduce` (section 6.9.1): each combines its share of all operands, and writes the result into
-/// the root's buffer.
+/// `MPI_Reduce` (section 6.9.1): each combines its share of all operands, and writes the result
+/// into the root's buffer.
 pub fn reduce(
     member: Member,
     room: Room,

@@ -9,8 +9,8 @@ use crate::member::Member;
 use crate::situation::{Layout, Situation};
 use crate::tree::Shape;
 
-/// Algorithms in which each process exchanges messages with all others at once are for communicators
-/// of at most this many: it bounds the messages that one process has on their way.
+/// Algorithms in which each process exchanges messages with all others at once are for
+/// communicators of at most this many: it bounds the messages that one process has on their way.
 pub const PEERS_AT_ONCE_MAX: u32 = 64;
 
 /// Two operands of so many bytes each are held by a core's own caches.
@@ -106,8 +106,9 @@ impl<'a> Estimate<'a> {
         Cost(self.total)
     }
 
-    /// All processes send `messages` messages of `bytes` bytes each and receive as many; `leaving` tells
-    /// how many of all these messages leave the fullest machine, or the fullest part of a level.
+    /// All processes send `messages` messages of `bytes` bytes each and receive as many; `leaving`
+    /// tells how many of all these messages leave the fullest machine, or the fullest part of a
+    /// level.
     pub fn exchange(&mut self, messages: u64, bytes: usize, leaving: impl Fn(&Layout) -> u64) {
         let layout = &self.situation.layout;
         let members = u64::from(layout.largest());
@@ -198,9 +199,10 @@ impl<'a> Estimate<'a> {
         self.turns(self.situation.load());
     }
 
-    /// What it costs beside all else that messages of `bytes` bytes cross parts of machines: `count`
-    /// tells how many leave the fullest part of a level, and how many of one machine leave any part.
-    /// Each pays for the widest that it leaves; `far` of them leave the machine and pay for that.
+    /// What it costs beside all else that messages of `bytes` bytes cross parts of machines:
+    /// `count` tells how many leave the fullest part of a level, and how many of one machine leave
+    /// any part. Each pays for the widest that it leaves; `far` of them leave the machine and pay
+    /// for that.
     fn in_parts(&self, count: impl Fn(&Layout) -> (u64, u64), far: u64, bytes: usize) -> Crossings {
         let mut crossings = Crossings::default();
         let mut counted = far;
@@ -226,13 +228,14 @@ impl<'a> Estimate<'a> {
         self.work(active, bytes, self.situation.costs.copy_ps);
     }
 
-    /// A root copies its own block of `bytes` bytes, when the messages of others have come: nothing of
-    /// it moves from core to core, so that it takes half as long as into a slot.
+    /// A root copies its own block of `bytes` bytes, when the messages of others have come: nothing
+    /// of it moves from core to core, so that it takes half as long as into a slot.
     pub fn own_block(&mut self, bytes: usize) {
         self.work(1, bytes, self.situation.costs.slot_ps / 2);
     }
 
-    /// `active` processes of one machine copy `bytes` bytes each into slots of a board, or out of them.
+    /// `active` processes of one machine copy `bytes` bytes each into slots of a board, or out of
+    /// them.
     pub fn slot(&mut self, active: u64, bytes: usize) {
         self.work(active, bytes, self.situation.costs.slot_ps);
     }
@@ -243,16 +246,16 @@ impl<'a> Estimate<'a> {
         self.add(times(slots.saturating_mul(active), begin) / self.cores_in_use(active));
     }
 
-    /// `active` processes of one machine copy `bytes` bytes each out of others' memory, or into it, by
-    /// so many calls.
+    /// `active` processes of one machine copy `bytes` bytes each out of others' memory, or into it,
+    /// by so many calls.
     pub fn fetch(&mut self, active: u64, bytes: usize, calls: u64) {
         self.work(active, bytes, self.situation.costs.fetch_ps);
         let calls = times(calls.saturating_mul(active), nanoseconds(self.situation.costs.fetch_ns));
         self.add(calls / self.cores_in_use(active));
     }
 
-    /// `readers` processes take `bytes` bytes each out of the slots or buffers of others, or one takes
-    /// all: what that costs more because members lie in different parts.
+    /// `readers` processes take `bytes` bytes each out of the slots or buffers of others, or one
+    /// takes all: what that costs more because members lie in different parts.
     pub fn take_across(&mut self, member: Member, readers: u64, bytes: usize, is_rooted: bool) {
         let mut counted = 0;
         let (mut work, mut wire) = (0_u128, 0_u128);
@@ -400,8 +403,8 @@ impl<'a> Estimate<'a> {
         Price { sender: end, way, receiver: end, is_answered: false, is_piped: false }
     }
 
-    /// How many messages it takes; an empty one is one. More bytes than can be told are a block of as
-    /// many members as there can be.
+    /// How many messages it takes; an empty one is one. More bytes than can be told are a block of
+    /// as many members as there can be.
     fn pieces(&self, bytes: usize) -> u64 {
         match bytes {
             usize::MAX if self.piece_bytes < usize::MAX => u32::MAX.into(),

@@ -21,6 +21,11 @@ pub struct Operands {
 }
 
 impl Operands {
+    /// So many bytes, which nothing combines.
+    pub(crate) const fn bytes_only(count: usize) -> Self {
+        Self { count, element_bytes: 1, commutative: true }
+    }
+
     /// The size of the data that they make together, or of what each process gets.
     pub fn bytes(self) -> usize {
         self.count.saturating_mul(self.element_bytes)

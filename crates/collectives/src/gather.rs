@@ -1,28 +1,17 @@
 //! Gather. A block is what one process contributes: one at each process's send buffer, as many
 //! as there are processes in the root's receive buffer.
 
+use crate::algorithm::Algorithm;
 use crate::estimate::{Cost, Estimate};
 use crate::hierarchy;
 use crate::member::{Input, Member};
+use crate::operation::Operation;
 use crate::schedule::{Area, Schedule};
-use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
 
-/// The ways of gather and scatter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Along a tree.
-    Tree(Shape),
-    /// Inside machines or parts of these, and between their leaders and the root.
-    Hierarchical,
-}
-
-/// All of them, by the names that people use.
-pub const ALGORITHMS: &[(&str, Algorithm)] = &[
-    ("star", Algorithm::Tree(Shape::Star)),
-    ("binomial", Algorithm::Tree(Shape::Binomial)),
-    ("hierarchical", Algorithm::Hierarchical),
-];
+/// The algorithms of gather and scatter that send messages.
+pub const ALGORITHMS: &[Algorithm] =
+    &[Algorithm::Star, Algorithm::Binomial, Algorithm::Hierarchical];
 
 /// Takes the algorithm.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
@@ -37,7 +26,7 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
 /// Takes the algorithm of a gather or, the other way round, of a scatter.
 pub(crate) fn choose_for(operation: Operation, member: Member, block_bytes: usize) -> Algorithm {
     let cost = |one| cost_of(operation, one, member, block_bytes);
-    selection::choose(operation, ALGORITHMS, member, cost)
+    member.situation.preferences.choose(operation, ALGORITHMS, cost)
 }
 
 /// The predicted time of a gather or of a scatter.
@@ -49,15 +38,15 @@ pub(crate) fn cost_of(
 ) -> Option<Cost> {
     let mut estimate = Estimate::new(member.situation);
     match algorithm {
-        Algorithm::Tree(Shape::Star) if operation == Operation::Scatter => {
+        Algorithm::Star if operation == Operation::Scatter => {
             estimate.down(member, Shape::Star, block_bytes);
             estimate.own_block(block_bytes);
         }
-        Algorithm::Tree(Shape::Star) => {
+        Algorithm::Star => {
             estimate.up(member, Shape::Star, block_bytes, None);
             estimate.own_block(block_bytes);
         }
-        Algorithm::Tree(Shape::Binomial) => {
+        Algorithm::Binomial => {
             estimate.growing_tree(member, block_bytes);
             estimate.own_block(block_bytes);
         }
@@ -68,9 +57,10 @@ pub(crate) fn cost_of(
                 let algorithm = choose_for(operation, near, block_bytes);
                 cost_of(operation, algorithm, near, block_bytes)
             };
-            let star = Algorithm::Tree(Shape::Star);
+            let star = Algorithm::Star;
             return hierarchy::cost(member, inside, |far| cost_of(operation, star, far, all));
         }
+        _ => return None,
     }
     Some(estimate.cost())
 }
@@ -79,12 +69,23 @@ pub(crate) fn cost_of(
 ///
 /// In place, the root's block is already where it belongs in the receive buffer.
 pub fn gather(member: Member, root: u32, block_bytes: usize, input: Input) -> Schedule {
-    if block_bytes == 0 {
-        return Schedule::default();
-    }
-    match choose(member, block_bytes) {
-        Algorithm::Tree(shape) => tree(member, root, shape, input),
+    with(choose(member, block_bytes), member, root, block_bytes, input)
+}
+
+/// The gather by a given algorithm.
+pub fn with(
+    algorithm: Algorithm,
+    member: Member,
+    root: u32,
+    block_bytes: usize,
+    input: Input,
+) -> Schedule {
+    match algorithm {
+        _ if block_bytes == 0 => Schedule::default(),
+        Algorithm::Star => tree(member, root, Shape::Star, input),
+        Algorithm::Binomial => tree(member, root, Shape::Binomial, input),
         Algorithm::Hierarchical => hierarchy::gather(member, root, block_bytes, input),
+        _ => unreachable!("{algorithm} is no gather"),
     }
 }
 
@@ -96,7 +97,7 @@ pub fn gatherv(member: Member, root: u32, input: Input) -> Schedule {
 }
 
 /// The gather up a tree.
-pub fn tree(member: Member, root: u32, shape: Shape, input: Input) -> Schedule {
+pub(crate) fn tree(member: Member, root: u32, shape: Shape, input: Input) -> Schedule {
     let mut schedule = Schedule::default();
     let tree = Tree::new(member, root, shape);
     let own = Area::Send.block(0);

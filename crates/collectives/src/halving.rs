@@ -1,5 +1,5 @@
-//! Recursive halving: pairs exchange halves, quarters, … of the elements and combine what they keep,
-//! among the largest power of two of processes.
+//! Recursive halving: pairs exchange halves, quarters, … of the elements and combine what they
+//! keep, among the largest power of two of processes.
 
 use crate::estimate::Estimate;
 use crate::member::Member;
@@ -7,7 +7,8 @@ use crate::schedule::{Area, Operand, Place, Schedule};
 use crate::share::shares;
 
 /// A process among those whose number is a power of two. Of the others each is the neighbour of a
-/// participant, to which it hands its operands first: neighbours, so that the order of ranks is kept.
+/// participant, to which it hands its operands first: neighbours, so that the order of ranks is
+/// kept.
 pub(crate) struct Participant {
     pub number: u32,
     pub participants: u32,

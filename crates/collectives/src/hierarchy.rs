@@ -1,5 +1,5 @@
-//! Hierarchical forms: inside the parts of the widest level, which are machines if there are several,
-//! across them by one process of each, inside again.
+//! Hierarchical forms: inside the parts of the widest level, which are machines if there are
+//! several, across them by one process of each, inside again.
 //!
 //! What happens inside a part and between the leaders is again whatever is cheapest there: inside a
 //! machine perhaps the same over its packages, inside these over NUMA nodes, and so on.
@@ -13,9 +13,9 @@ use crate::member::{Input, Member};
 use crate::schedule::{Area, Place, Schedule};
 use crate::situation::{Layout, Level, Situation, Width};
 
-/// Who leads a part: the root, where the operation has one and it is there; else the member with the
-/// lowest `distance` from what the leader shall be near to, of several the one with the lowest rank.
-/// `members` are the ranks of the part in order, at least one.
+/// Who leads a part: the root, where the operation has one and it is there; else the member with
+/// the lowest `distance` from what the leader shall be near to, of several the one with the lowest
+/// rank. `members` are the ranks of the part in order, at least one.
 fn leader(members: &[u32], root: Option<u32>, distance: impl Fn(u32) -> u32) -> u32 {
     let root = root.filter(|root| members.binary_search(root).is_ok());
     let nearest = members.iter().copied().min_by_key(|rank| distance(*rank));
@@ -122,8 +122,8 @@ impl View {
         self.leaders.iter().position(|other| *other == leader).unwrap_or(0) as u32
     }
 
-    /// The blocks of some parts, where block `i` belongs to rank `i` and ranks of a part follow each
-    /// other.
+    /// The blocks of some parts, where block `i` belongs to rank `i` and ranks of a part follow
+    /// each other.
     fn blocks(&self, parts: Place) -> Place {
         let before: usize = self.sizes[..parts.first].iter().sum();
         let count = self.sizes[parts.first..parts.first + parts.count].iter().sum();
@@ -187,7 +187,8 @@ fn parts_of(level: &Level, ranks: &[u32]) -> (Width, Vec<u32>) {
     (level.width, ranks.iter().map(|rank| level.layout.first(*rank)).collect())
 }
 
-/// The leaders of a level's parts among themselves. Each leader of a machine has it with all its cores.
+/// The leaders of a level's parts among themselves. Each leader of a machine has it with all its
+/// cores.
 fn across(situation: &Situation, level: usize) -> Situation {
     let &Situation { ref layout, ref levels, cores, crowded, costs, .. } = situation;
     let parts = situation.parts(level);
@@ -421,7 +422,7 @@ pub(crate) fn gather(member: Member, root: u32, block_bytes: usize, input: Input
     });
     let Some(leader) = view.leader_member() else { return schedule };
     let across =
-        crate::gather::tree(leader, view.part_of(root), crate::Shape::Star, Input::InPlace);
+        crate::gather::tree(leader, view.part_of(root), crate::tree::Shape::Star, Input::InPlace);
     view.add_across(&mut schedule, &across, |place| match place.area {
         Area::Receive => view.blocks(place),
         _ => own,
@@ -436,8 +437,12 @@ pub(crate) fn scatter(member: Member, root: u32, block_bytes: usize, input: Inpu
     let (near, is_root) = (view.near_member(), member.rank == root);
     let own = if is_root { view.own_blocks(Area::Send) } else { held(&view) };
     if let Some(leader) = view.leader_member() {
-        let across =
-            crate::scatter::tree(leader, view.part_of(root), crate::Shape::Star, Input::InPlace);
+        let across = crate::scatter::tree(
+            leader,
+            view.part_of(root),
+            crate::tree::Shape::Star,
+            Input::InPlace,
+        );
         view.add_across(&mut schedule, &across, |place| match place.area {
             Area::Send => view.blocks(place),
             _ => own,

@@ -1,4 +1,5 @@
-//! Neighbourhood collectives: data moves along the edges of a topology (section 8.6 of the standard).
+//! Neighbourhood collectives: data moves along the edges of a topology (section 8.6 of the
+//! standard).
 //!
 //! All transfers of a process are one round. Rounds of fewer peers at a time would need an order of
 //! edges that all processes agree on, which they cannot find without knowing the whole graph.
@@ -45,8 +46,8 @@ impl Neighborhood {
     }
 }
 
-/// `MPI_Neighbor_allgather` and its v-form, for the process `rank`: the one block of the send buffer
-/// goes to all destinations.
+/// `MPI_Neighbor_allgather` and its v-form, for the process `rank`: the one block of the send
+/// buffer goes to all destinations.
 pub fn neighbor_allgather(rank: u32, neighborhood: &Neighborhood) -> Schedule {
     along_edges(rank, neighborhood, |_| 0)
 }

@@ -1,25 +1,26 @@
 //! Operations whose work is divided into portions: whoever comes first carries one out for all.
 //!
-//! A member exposes what it contributes and where its result goes, and raises. From then on nobody needs
-//! it any more: those that wait copy and combine for those that compute. A portion is claimed on the
-//! board; when all were carried out, all members have their results, and nobody uses anybody's buffers.
+//! A member exposes what it contributes and where its result goes, and raises. From then on nobody
+//! needs it any more: those that wait copy and combine for those that compute. A portion is claimed
+//! on the board; when all were carried out, all members have their results, and nobody uses
+//! anybody's buffers.
 //!
-//! That is the way of operations that a program begins and does not wait for at once. Where all wait at
-//! once the other ways are faster, but here the work of who computes is done by others. Each returns none
-//! where the operation cannot be carried out so.
+//! That is the way of operations that a program begins and does not wait for at once. Where all
+//! wait at once the other ways are faster, but here the work of who computes is done by others.
+//! Each returns none where the operation cannot be carried out so.
 
 use crate::board::Room;
 use crate::fold::Operands;
 use crate::member::{Input, Member};
+use crate::operation::Operation;
 use crate::schedule::{Area, Operand, PORTIONS_MAX, Place, Role, Schedule};
-use crate::selection::Operation;
 
-/// What is only moved goes in portions of about so many pieces ([`Room::piece_bytes`], 128 KiB then), or
-/// more where there would be too many; what is combined in half of that.
+/// What is only moved goes in portions of about so many pieces ([`Room::piece_bytes`], 128 KiB
+/// then), or more where there would be too many; what is combined in half of that.
 const PORTION_PIECES: usize = 8;
 
-/// So many pieces are combined, or copied from one member to another by a third, at once: 64 KiB, so that
-/// calls of the system do not count, and what is read stays in the inner caches.
+/// So many pieces are combined, or copied from one member to another by a third, at once: 64 KiB,
+/// so that calls of the system do not count, and what is read stays in the inner caches.
 const STEP_PIECES: usize = 4;
 
 /// With less for each process it is done as soon as it is divided.
@@ -50,7 +51,8 @@ pub fn allgather(member: Member, room: Room, block_bytes: usize, input: Input) -
     moving(member, room, Operation::Allgather, block_bytes, input, from)
 }
 
-/// The blocks `from` each member for each other one go to where the target has the blocks of the source.
+/// The blocks `from` each member for each other one go to where the target has the blocks of the
+/// source.
 fn moving(
     member: Member,
     room: Room,
@@ -91,7 +93,8 @@ fn moving(
     let mut schedule = Schedule::of_bytes();
     begin(&mut schedule, member, input.area());
     let count = portions.len() as u32;
-    // What is the own, and then what comes here and goes from here: so two that both wait share the work.
+    // What is the own, and then what comes here and goes from here: so two that both wait share the
+    // work.
     let ring = |rank: u32| (rank + member.size - member.rank) % member.size;
     portions.sort_by_key(|&(number, source, target, ..)| {
         let foreign = u32::from(source != member.rank) + 2 * u32::from(target != member.rank);
@@ -140,8 +143,8 @@ pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -
     Some(schedule)
 }
 
-/// Combines the elements at `own` with those of all others, in the order of ranks, into the results of
-/// all.
+/// Combines the elements at `own` with those of all others, in the order of ranks, into the results
+/// of all.
 fn fold(schedule: &mut Schedule, member: Member, own: Place, input: Input) {
     let place = |area: Area| area.blocks(own.first, own.count);
     let (result, staged) = match input {

@@ -1,49 +1,42 @@
 //! Reduce. A block is one element.
 
+use crate::algorithm::Algorithm;
 use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
 use crate::halving::{self, Desk, Role};
 use crate::hierarchy;
 use crate::member::{Input, Member};
+use crate::operation::Operation;
 use crate::reduce_scatter::exchange_shares;
 use crate::schedule::{Area, Schedule};
-use crate::selection::{self, Operation};
 use crate::share::share;
 use crate::tree::{Shape, Tree};
 
-/// The ways of a reduction to one process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Partial results go up a tree.
-    Tree(Shape),
-    /// Each process reduces one share of the elements and sends it to the root.
-    Shares,
-    /// Pairs exchange halves, quarters, … of the elements; then the root gathers the shares the same
-    /// way back (Rabenseifner).
-    Halving,
-    /// To the leaders of machines or of parts of these, from there to the root.
-    Hierarchical,
-}
-
-/// All of them, by the names that people use.
-pub const ALGORITHMS: &[(&str, Algorithm)] = &[
-    ("binomial", Algorithm::Tree(Shape::Binomial)),
-    ("star", Algorithm::Tree(Shape::Star)),
-    ("shares", Algorithm::Shares),
-    ("halving", Algorithm::Halving),
-    ("hierarchical", Algorithm::Hierarchical),
+/// Its algorithms that send messages. By shares each process sends what it has reduced to the root;
+/// by halving the root gathers the shares the same way back (Rabenseifner).
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm::Binomial,
+    Algorithm::Star,
+    Algorithm::Shares,
+    Algorithm::Halving,
+    Algorithm::Hierarchical,
 ];
 
 /// Takes the algorithm for `operands`.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
-    selection::choose(Operation::Reduce, ALGORITHMS, member, |one| cost(one, member, operands))
+    member
+        .situation
+        .preferences
+        .choose(Operation::Reduce, ALGORITHMS, |one| cost(one, member, operands))
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<Cost> {
     let mut estimate = Estimate::new(member.situation);
     match algorithm {
-        Algorithm::Tree(shape) => estimate.up(member, shape, operands.bytes(), Some(operands)),
+        Algorithm::Star | Algorithm::Binomial => {
+            estimate.up(member, algorithm.shape()?, operands.bytes(), Some(operands));
+        }
         Algorithm::Shares => {
             let share = operands.share(member)?;
             estimate.reduce_shares(member, share);
@@ -61,6 +54,7 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
             let least = |member: Member| cost(choose(member, operands), member, operands);
             return hierarchy::cost(member, least, least);
         }
+        _ => return None,
     }
     Some(estimate.cost())
 }
@@ -83,10 +77,14 @@ pub fn with(
     let source = if is_root { input.area() } else { Area::Send };
     if operands.count > 0 {
         match algorithm {
-            Algorithm::Tree(shape) => tree(&mut schedule, member, root, shape, operands, source),
+            Algorithm::Star | Algorithm::Binomial => {
+                let shape = algorithm.shape().unwrap_or(Shape::Star);
+                tree(&mut schedule, member, root, shape, operands, source);
+            }
             Algorithm::Shares => shares(&mut schedule, member, root, operands, source),
             Algorithm::Halving => halving(&mut schedule, member, root, operands, source),
             Algorithm::Hierarchical => return hierarchy::reduce(member, root, operands, source),
+            _ => unreachable!("{algorithm} is no reduction"),
         }
     }
     schedule

@@ -1,44 +1,29 @@
 //! Reduce-scatter. A block is one element; each process gets some of the elements of the result.
 
+use crate::algorithm::Algorithm;
 use crate::estimate::{Cost, Estimate};
 use crate::fold::{Operands, fold_children};
 use crate::halving::{self, Participant};
 use crate::hierarchy;
 use crate::member::{Input, Member};
+use crate::operation::Operation;
 use crate::reduce;
 use crate::schedule::{Area, Operand, Place, Schedule};
-use crate::selection::{self, Operation};
 use crate::tree::{Shape, Tree};
 
-/// The ways of a reduce-scatter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// A reduction of all elements to rank 0, which hands out the shares.
-    ThroughFirst(Shape),
-    /// Each process receives the operands of its share from all others at once, and folds them in
-    /// the order of ranks.
-    Shares,
-    /// The same with one peer at a time, in an order that only a commutative operation allows, so
-    /// that scratch memory for one share is enough.
-    Pairwise,
-    /// Shares go round a ring, and gather an operand of each process. For operations that commute.
-    Ring,
-    /// Pairs exchange halves, quarters, … of the elements, from the farthest partner to the nearest.
-    /// For operations that commute.
-    Halving,
-    /// To the leaders of the machines, among them, and inside the machines.
-    Hierarchical,
-}
-
-/// All of them, by the names that people use.
-pub const ALGORITHMS: &[(&str, Algorithm)] = &[
-    ("shares", Algorithm::Shares),
-    ("pairwise", Algorithm::Pairwise),
-    ("star", Algorithm::ThroughFirst(Shape::Star)),
-    ("binomial", Algorithm::ThroughFirst(Shape::Binomial)),
-    ("ring", Algorithm::Ring),
-    ("halving", Algorithm::Halving),
-    ("hierarchical", Algorithm::Hierarchical),
+/// Its algorithms that send messages. Along a tree all elements are reduced to rank 0, which hands
+/// out the shares. By shares each process receives the operands of its share from all others at
+/// once, and folds them in the order of ranks; pairwise from one at a time, in an order that only
+/// an operation that commutes allows, so that scratch memory for one share is enough. Ring and
+/// halving, from the farthest partner to the nearest, are for operations that commute, too.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm::Shares,
+    Algorithm::Pairwise,
+    Algorithm::Star,
+    Algorithm::Binomial,
+    Algorithm::Ring,
+    Algorithm::Halving,
+    Algorithm::Hierarchical,
 ];
 
 /// Scratch memory is at most so many bytes where there is another way: what is larger is not kept,
@@ -48,7 +33,7 @@ const SCRATCH_BYTES_MAX: usize = 4 << 20;
 /// Takes the algorithm; `operands` counts the elements of all processes together.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
     let cost = |one| cost(one, member, operands);
-    selection::choose(Operation::ReduceScatter, ALGORITHMS, member, cost)
+    member.situation.preferences.choose(Operation::ReduceScatter, ALGORITHMS, cost)
 }
 
 /// The predicted time of an algorithm; none if it is not applicable.
@@ -64,8 +49,8 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
         }
         Algorithm::Shares if operands.commutative && bytes > SCRATCH_BYTES_MAX => return None,
         Algorithm::Halving if halving_scratch(member, bytes) > SCRATCH_BYTES_MAX => return None,
-        Algorithm::ThroughFirst(shape) => {
-            estimate.up(member, shape, bytes, Some(operands));
+        Algorithm::Star | Algorithm::Binomial => {
+            estimate.up(member, algorithm.shape()?, bytes, Some(operands));
             estimate.down(member, Shape::Star, share);
         }
         Algorithm::Shares => estimate.reduce_shares(member, share),
@@ -95,11 +80,12 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
                 cost(choose(far, operands), far, operands)
             });
         }
+        _ => return None,
     }
     Some(estimate.cost())
 }
 
-/// What [`Algorithm::Halving`] keeps in scratch memory: what arrives in two steps, the first of which
+/// What halving keeps in scratch memory: what arrives in two steps, the first of which
 /// is that of a neighbour's operands where the size is no power of two.
 fn halving_scratch(member: Member, bytes: usize) -> usize {
     let first = if member.size.is_power_of_two() { bytes / 2 } else { bytes };
@@ -145,13 +131,15 @@ pub fn with(
         Algorithm::Hierarchical => {
             return hierarchy::reduce_scatter(member, counts, operands, input.area());
         }
-        Algorithm::ThroughFirst(shape) => {
+        Algorithm::Star | Algorithm::Binomial => {
+            let shape = algorithm.shape().unwrap_or(Shape::Star);
             through_first(&mut schedule, member, shape, operands, &division);
         }
         Algorithm::Shares => shares(&mut schedule, member, &division),
         Algorithm::Pairwise => pairwise(&mut schedule, member, &division),
         Algorithm::Ring => ring(&mut schedule, member, &division),
         Algorithm::Halving => halving(&mut schedule, member, &division),
+        _ => unreachable!("{algorithm} is no reduce-scatter"),
     }
     schedule
 }
@@ -183,8 +171,8 @@ impl Division {
         self.source == Area::Receive
     }
 
-    /// Where the last operands arrive, which are then combined with the rest of the result: there, or
-    /// in scratch memory from `block` on where the result lies among operands.
+    /// Where the last operands arrive, which are then combined with the rest of the result: there,
+    /// or in scratch memory from `block` on where the result lies among operands.
     fn arrival(&self, block: usize) -> Place {
         match self.source {
             Area::Receive => Area::Scratch.blocks(block, self.result.count),
@@ -278,8 +266,9 @@ fn pairwise(schedule: &mut Schedule, member: Member, division: &Division) {
     deliver(schedule, reduced, division);
 }
 
-/// In step s a process sends the share s ranks below, to which it has added its operand, and receives
-/// the one below that. In the end it has its own. Partial results take turns at two places.
+/// In step s a process sends the share s ranks below, to which it has added its operand, and
+/// receives the one below that. In the end it has its own. Partial results take turns at two
+/// places.
 fn ring(schedule: &mut Schedule, member: Member, division: &Division) {
     let (next, before) = (member.above(1), member.below(1));
     let widest = (0..member.size).map(|rank| division.operand(rank).count).max().unwrap_or(0);

@@ -1,12 +1,13 @@
 //! Scatter. A block is what one process gets: as many as there are processes in the root's send
 //! buffer, one at each process's receive buffer.
 
+use crate::algorithm::Algorithm;
 use crate::estimate::Cost;
-use crate::gather::{self, Algorithm};
+use crate::gather;
 use crate::hierarchy;
 use crate::member::{Input, Member};
+use crate::operation::Operation;
 use crate::schedule::{Area, Schedule};
-use crate::selection::Operation;
 use crate::tree::{Shape, Tree};
 
 /// Takes the algorithm.
@@ -23,12 +24,23 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
 ///
 /// In place, the root's own block stays where it is.
 pub fn scatter(member: Member, root: u32, block_bytes: usize, input: Input) -> Schedule {
-    if block_bytes == 0 {
-        return Schedule::default();
-    }
-    match choose(member, block_bytes) {
-        Algorithm::Tree(shape) => tree(member, root, shape, input),
+    with(choose(member, block_bytes), member, root, block_bytes, input)
+}
+
+/// The scatter by a given algorithm.
+pub fn with(
+    algorithm: Algorithm,
+    member: Member,
+    root: u32,
+    block_bytes: usize,
+    input: Input,
+) -> Schedule {
+    match algorithm {
+        _ if block_bytes == 0 => Schedule::default(),
+        Algorithm::Star => tree(member, root, Shape::Star, input),
+        Algorithm::Binomial => tree(member, root, Shape::Binomial, input),
         Algorithm::Hierarchical => hierarchy::scatter(member, root, block_bytes, input),
+        _ => unreachable!("{algorithm} is no scatter"),
     }
 }
 
@@ -40,7 +52,7 @@ pub fn scatterv(member: Member, root: u32, input: Input) -> Schedule {
 }
 
 /// The scatter down a tree.
-pub fn tree(member: Member, root: u32, shape: Shape, input: Input) -> Schedule {
+pub(crate) fn tree(member: Member, root: u32, shape: Shape, input: Input) -> Schedule {
     let mut schedule = Schedule::default();
     let tree = Tree::new(member, root, shape);
     let own = Area::Receive.block(0);

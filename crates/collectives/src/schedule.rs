@@ -80,8 +80,9 @@ pub enum Transfer {
         /// How many blocks it has written for that stage; none where that is for it to say.
         count: Option<usize>,
     },
-    /// On the board: claims a portion of the work of all members. The local steps of the round carry it
-    /// out; they are left out if another member has claimed it. Who computes claims nothing.
+    /// On the board: claims a portion of the work of all members. The local steps of the round
+    /// carry it out; they are left out if another member has claimed it. Who computes claims
+    /// nothing.
     Claim {
         /// Counted from 0, below [`PORTIONS_MAX`].
         portion: u32,
@@ -128,8 +129,8 @@ pub enum Local {
     },
     /// On the board, by member 0 before its first stage: no portion is claimed yet.
     Divide,
-    /// On the board: compares how much the members have exposed. Where that differs the operation ends
-    /// with an error, and nobody carries out portions.
+    /// On the board: compares how much the members have exposed. Where that differs the operation
+    /// ends with an error, and nobody carries out portions.
     Compare,
     /// On the board: shows a block to one other member in the own slot; if it is too long for that,
     /// as only its owner may know, it goes as a message after the next stage. Whoever hands has no
@@ -248,14 +249,15 @@ impl Schedule {
         self.slot_blocks
     }
 
-    /// Whether the operation takes place on the board, for some of its members at least: then all of
-    /// them count it there.
+    /// Whether the operation takes place on the board, for some of its members at least: then all
+    /// of them count it there.
     #[inline]
     pub fn uses_board(&self) -> bool {
         self.uses_board
     }
 
-    /// How many turns on the board it takes: one after the other each has slots and flags of its own.
+    /// How many turns on the board it takes: one after the other each has slots and flags of its
+    /// own.
     #[inline]
     pub fn turns(&self) -> usize {
         1 + self.later_turns.len()
@@ -279,7 +281,8 @@ impl Schedule {
         self.has_messages
     }
 
-    /// Whether this member hands blocks to others, or takes what they hand, which may need messages.
+    /// Whether this member hands blocks to others, or takes what they hand, which may need
+    /// messages.
     #[inline]
     pub fn hands(&self) -> bool {
         self.hands
@@ -291,8 +294,8 @@ impl Schedule {
         self.has_portions
     }
 
-    /// Whether others may wait for a step of this member in round `round` or a later one, before which it
-    /// waits for something itself.
+    /// Whether others may wait for a step of this member in round `round` or a later one, before
+    /// which it waits for something itself.
     pub fn is_awaited_from(&self, round: usize) -> bool {
         let from = if round == 0 { 0 } else { self.ends[round - 1].transfers };
         let is_for_others = |transfer: &Transfer| {
@@ -336,8 +339,8 @@ impl Schedule {
         Self { counts_bytes: true, ..Self::default() }
     }
 
-    /// How many blocks the own slot will have in the end at least, which is told with each flag; not
-    /// more than zero where only what is there is told.
+    /// How many blocks the own slot will have in the end at least, which is told with each flag;
+    /// not more than zero where only what is there is told.
     #[inline]
     pub fn promised_blocks(&self) -> usize {
         self.promised_blocks
@@ -455,8 +458,9 @@ impl Schedule {
         }
     }
 
-    /// Adds a turn on the board, whose steps are cut into parts that lie elsewhere: `part` tells for a
-    /// place, from the given block on, where that lies and how many blocks more are there in a row.
+    /// Adds a turn on the board, whose steps are cut into parts that lie elsewhere: `part` tells
+    /// for a place, from the given block on, where that lies and how many blocks more are there in
+    /// a row.
     pub(crate) fn add_turn(
         &mut self,
         turn: &Schedule,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::costs::Costs;
-use crate::selection::Preferences;
+use crate::operation::Preferences;
 
 /// What the choice between algorithms depends on, besides the operation and its sizes. All members
 /// of a communicator must be told the same.
@@ -14,8 +14,8 @@ pub struct Situation {
     pub layout: Layout,
     /// How they lie in parts of these, from the widest level to the narrowest ([`Level::all`]).
     pub levels: Vec<Level>,
-    /// By rank: how far a member is from a network interface, as those near one shall speak for their
-    /// machines. Empty: that is not known, or does not matter.
+    /// By rank: how far a member is from a network interface, as those near one shall speak for
+    /// their machines. Empty: that is not known, or does not matter.
     pub distances: Vec<u32>,
     /// How many cores the members on one machine may use; on the machine that has the fewest.
     pub cores: u32,
@@ -91,8 +91,8 @@ impl Situation {
         inside.map_or(&self.layout, |level| &level.layout)
     }
 
-    /// How far a member is from what leads to the other parts of the widest level; inside a machine all are
-    /// equally far.
+    /// How far a member is from what leads to the other parts of the widest level; inside a machine
+    /// all are equally far.
     pub(crate) fn distance(&self, rank: u32) -> u32 {
         if self.layout.nodes == 1 {
             return 0;
@@ -123,8 +123,8 @@ impl Width {
 impl Level {
     /// The levels that matter below the machines, where `parts` tells for each kind of part, from
     /// the widest to the narrowest, in which one each member is. Parts of one number in different
-    /// parts of the level above are different ones. A level that divides no part of the one above is
-    /// left out; so there is none below parts that have a member each.
+    /// parts of the level above are different ones. A level that divides no part of the one above
+    /// is left out; so there is none below parts that have a member each.
     pub fn all(machines: &Layout, parts: &[(Width, Vec<u32>)]) -> Vec<Self> {
         let mut levels: Vec<Self> = Vec::new();
         for (width, numbers) in parts {

@@ -1,9 +1,9 @@
 //! Collective operations (chapter 6 of the MPI standard).
 //!
-//! Each is prepared by a function of its own: a schedule from the `collectives` crate, and the
-//! buffers of the call cut into blocks. What was prepared is then completed at once, begun as a
-//! request, or kept in a persistent request; nothing in the executor ever blocks, so it is one for
-//! all three.
+//! Each is prepared by a function of its own for an [`Invocation`]: a schedule from the
+//! `collectives` crate, and the buffers of the call cut into blocks. What was prepared is then
+//! completed at once, begun as a request, or kept in a persistent request, as the invocation wants;
+//! nothing in the executor ever blocks, so it is one for all three.
 //!
 //! All processes of the communicator call the same operations in the same order. When the amounts
 //! that two processes name do not fit together the receiver gets an error of the class `Truncate`;
@@ -16,6 +16,7 @@ mod channel;
 mod execution;
 pub(crate) mod inquiry;
 mod inter;
+mod invocation;
 mod movement;
 mod neighborhood;
 mod reduction;
@@ -38,10 +39,11 @@ use blocks::Memories;
 use execution::{Execution, Task};
 use inquiry::Watch;
 
-pub use board::{beside_the_board, lacks_board, to_be_begun};
 pub(crate) use channel::Link;
+pub use collectives::CallForm;
 pub use inter::{Root, beside_the_root};
 pub(crate) use inter::{across_packed, leaders_tell_all};
+pub use invocation::Invocation;
 pub use movement::{
     EqualBlocks, allgather, allgatherv, alltoall, alltoallv, barrier, bcast, gather, gatherv,
     scatter, scatterv,
@@ -58,6 +60,7 @@ pub use underway::Underway;
 /// A collective operation that is ready to run.
 pub struct Collective {
     communicator: Rc<Communicator>,
+    form: CallForm,
     task: Task,
     finally: Option<Finally>,
 }
@@ -68,8 +71,9 @@ pub type Finally = Box<dyn FnOnce(&Process) -> Result<()>>;
 
 impl Collective {
     #[inline(always)]
-    fn new(communicator: &Rc<Communicator>, task: Task) -> Self {
-        Self { communicator: Rc::clone(communicator), task, finally: None }
+    fn new(invocation: &Invocation<'_>, task: Task) -> Self {
+        let communicator = Rc::clone(invocation.communicator());
+        Self { communicator, form: invocation.form(), task, finally: None }
     }
 
     /// With a last step.
@@ -86,20 +90,23 @@ impl fmt::Debug for Collective {
 }
 
 impl Process {
-    /// Runs a collective operation and returns when the part of this process is over.
+    /// Runs a blocking collective operation and returns when the part of this process is over.
     ///
     /// # Errors
     /// What went wrong first; the others are not left waiting.
     pub fn complete(&self, prepared: Collective) -> Result<()> {
-        let Collective { communicator, task, finally } = prepared;
-        let (link, tag) = (Link::of(self, &communicator), communicator.take_tag());
+        let Collective { communicator, form, task, finally } = prepared;
+        debug_assert_eq!(form, CallForm::Blocking, "what is begun has a request");
+        let (link, tag) =
+            (Link::of(self, &communicator), communicator.take_tag(CallForm::Blocking));
         let outcome = if task.schedule.has_messages() {
-            let mut execution = Execution::new(task, communicator.cache.take_pending());
+            let mut execution =
+                Execution::new(task, CallForm::Blocking, communicator.cache.take_pending());
             let outcome = self.carry_out(&link, tag, &mut execution);
             communicator.cache.return_pending(execution.take_pending());
             outcome
         } else {
-            self.carry_out(&link, tag, &mut Execution::new(task, Vec::new()))
+            self.carry_out(&link, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
         };
         match finally {
             None => outcome,
@@ -107,18 +114,18 @@ impl Process {
         }
     }
 
-    /// Begins a collective operation (section 6.12); what goes wrong is told in the status.
-    pub fn begin(&self, prepared: Collective) -> Request {
-        let tag = prepared.communicator.take_nonblocking_tag();
+    /// A request for a collective operation: for one that is not blocking, which begins now
+    /// (section 6.12); or for a persistent one, to be started many times (section 6.13). What goes
+    /// wrong is told in the status.
+    pub fn collective_request(&self, prepared: Collective) -> Request {
+        let form = prepared.form;
+        let tag = prepared.communicator.take_tag(form);
         let underway = Underway::new(prepared, tag);
+        if form == CallForm::Persistent {
+            return Request::persistent_collective(underway);
+        }
         self.start_collective(&underway);
         Request::Collective(underway)
-    }
-
-    /// Keeps a collective operation, to be started many times (section 6.13).
-    pub fn collective_init(&self, prepared: Collective) -> Request {
-        let tag = prepared.communicator.take_persistent_tag();
-        Request::persistent_collective(Underway::new(prepared, tag))
     }
 
     /// A broadcast from member 0 of `size` members over any link, for purposes of our own.
@@ -134,7 +141,7 @@ impl Process {
         let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::bcast(member, 0, buffer.len()));
         let task = Task::moving(schedule, Memories::plain(None, Some(buffer), 1));
-        self.carry_out(link, tag, &mut Execution::new(task, Vec::new()))
+        self.carry_out(link, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
     }
 
     /// An allgather in place of packed blocks over any link, for purposes of our own; `member` is
@@ -151,7 +158,7 @@ impl Process {
         let member = Member { rank, size, situation: &situation };
         let schedule = Rc::new(collectives::allgatherv(member, buffer.len(), Input::InPlace));
         let task = Task::moving(schedule, Memories::plain(None, Some(buffer), block_bytes));
-        self.carry_out(link, tag, &mut Execution::new(task, Vec::new()))
+        self.carry_out(link, tag, &mut Execution::new(task, CallForm::Blocking, Vec::new()))
     }
 
     fn carry_out(

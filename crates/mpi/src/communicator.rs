@@ -14,7 +14,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
-use collectives::Situation;
+use collectives::{CallForm, Situation};
 use driver_shm::Board;
 use engine::ContextSlot;
 
@@ -394,32 +394,21 @@ impl Communicator {
         &self.situation
     }
 
-    /// A tag for one blocking collective operation.
-    pub(crate) fn take_tag(&self) -> i32 {
-        let tag = self.next_tag.get();
-        self.next_tag.set((tag + 1) % NONBLOCKING_TAGS);
-        tag
-    }
-
-    /// A tag for one nonblocking collective operation. Programs exist that call blocking and
-    /// nonblocking operations in different orders, though section 6.12 of the standard forbids it.
-    pub(crate) fn take_nonblocking_tag(&self) -> i32 {
-        let tag = self.next_nonblocking_tag.get();
-        let next = tag + 1;
-        self.next_nonblocking_tag.set(if next == PERSISTENT_TAGS {
-            NONBLOCKING_TAGS
-        } else {
-            next
-        });
-        tag
-    }
-
-    /// A tag for all runs of one persistent collective operation: these may be started in any
-    /// order, only their making is in one order on all members.
-    pub(crate) fn take_persistent_tag(&self) -> i32 {
-        let tag = self.next_persistent_tag.get();
-        let next = tag + 1;
-        self.next_persistent_tag.set(if next == GROUP_TAGS { PERSISTENT_TAGS } else { next });
+    /// A tag for one collective operation.
+    pub(crate) fn take_tag(&self, form: CallForm) -> i32 {
+        let (next, first, end) = match form {
+            CallForm::Blocking => (&self.next_tag, 0, NONBLOCKING_TAGS),
+            // Programs exist that call blocking and nonblocking operations in different orders, though
+            // section 6.12 of the standard forbids it.
+            CallForm::Nonblocking => {
+                (&self.next_nonblocking_tag, NONBLOCKING_TAGS, PERSISTENT_TAGS)
+            }
+            // One for all runs: these may be started in any order, only their making is in one order on
+            // all members.
+            CallForm::Persistent => (&self.next_persistent_tag, PERSISTENT_TAGS, GROUP_TAGS),
+        };
+        let tag = next.get();
+        next.set(if tag + 1 == end { first } else { tag + 1 });
         tag
     }
 }

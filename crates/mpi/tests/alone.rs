@@ -12,7 +12,7 @@ use datatype::reduction::Operator;
 use datatype::{Datatype, Predefined};
 use memory::Buffer;
 use mpi::attribute::{AttributeKind, CopyRule, Keyvals};
-use mpi::collective::{self, EqualBlocks, Reduction, Root};
+use mpi::collective::{self, CallForm, EqualBlocks, Invocation, Reduction, Root};
 use mpi::communicator::{CommunicatorComparison, SplitKind};
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
@@ -86,13 +86,14 @@ fn many_communicators_come_and_go() {
         let copy = process.duplicate_communicator(process.world(), 0).unwrap();
         process.free_communicator(&copy, 0).unwrap();
     }
-    process.complete(collective::barrier(process.world())).unwrap();
+    let barrier = Invocation::new(&process, process.world(), CallForm::Blocking);
+    process.complete(collective::barrier(&barrier).unwrap()).unwrap();
 }
 
 #[test]
 fn collectives_of_one_process_move_its_own_data() {
     let process = process();
-    let world = process.world();
+    let world = &Invocation::new(&process, process.world(), CallForm::Blocking);
     let datatype = Datatype::named(Predefined::Int32);
     let blocks = |buffer: &Buffer| EqualBlocks {
         buffer: buffer.clone(),
@@ -102,7 +103,7 @@ fn collectives_of_one_process_move_its_own_data() {
     let sent = bytes(&[1, 0, 0, 0, 2, 0, 0, 0]);
     let fresh = || bytes(&[0; 8]);
 
-    process.complete(collective::barrier(world)).unwrap();
+    process.complete(collective::barrier(world).unwrap()).unwrap();
     process.complete(collective::bcast(world, Root::Rank(0), sent.clone()).unwrap()).unwrap();
     let received = fresh();
     process

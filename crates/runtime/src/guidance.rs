@@ -4,7 +4,7 @@
 use std::env;
 
 use base::variables;
-use collectives::{Costs, Operation, Preferences};
+use collectives::{Algorithm, Costs, Operation, Preferences};
 
 use crate::configuration::{self, distance};
 
@@ -70,14 +70,14 @@ fn note(preferences: &mut Preferences, word: &str) -> Result<(), String> {
         let nearest = nearest(Operation::ALL.map(Operation::name), operation);
         format!("{operation} is no operation with several algorithms; did you mean {nearest}?")
     })?;
-    let names = known.algorithms();
-    let place = names.iter().position(|name| *name == algorithm).ok_or_else(|| {
+    let wanted = known.algorithms().find(|one| one.name() == algorithm).ok_or_else(|| {
+        let names: Vec<&str> = known.algorithms().map(Algorithm::name).collect();
         let (nearest, all) = (nearest(names.iter().copied(), algorithm), names.join(", "));
         format!(
             "{algorithm} is no algorithm of {operation}, which has {all}; did you mean {nearest}?"
         )
     })?;
-    preferences.want(known, place);
+    preferences.want(known, wanted);
     Ok(())
 }
 

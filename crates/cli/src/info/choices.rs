@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use clap::Args;
 use collectives::board::{self, Rooms};
-use collectives::{Costs, Member, Operation, Situation};
+use collectives::{Candidate, CollectiveCall, Costs, Member, Operation, Situation, candidates};
 use runtime::Guidance;
 use runtime::samples::{self, Samples};
 use sys::cores;
@@ -104,21 +104,21 @@ fn lines(operation: Operation, situation: &Situation, size: u32, sizes: &[usize]
         _ => sizes,
     };
     let mut text = String::new();
-    let mut before = "";
+    let mut before = None;
     for &bytes in asked {
-        let candidates = operation.candidates(member, rooms, bytes);
-        let Some((taken, cost)) = candidates.first() else { continue };
-        if sizes.is_empty() && *taken == before {
+        let candidates = candidates(&CollectiveCall::of(operation, size, bytes), member, rooms);
+        let told = |one: &Candidate| format!("{} {}", one.algorithm, one.cost);
+        let Some(taken) = candidates.first() else { continue };
+        if sizes.is_empty() && Some(taken.algorithm) == before {
             continue;
         }
         let name = if text.is_empty() { operation.name() } else { "" };
-        let taken_cost = format!("{taken} {cost}");
-        let other = candidates.get(1).map(|(name, cost)| format!("{name} {cost}"));
+        let other = candidates.get(1).map(told);
         let from = if operation == Operation::Barrier { String::new() } else { shown(bytes) };
         let other = other.unwrap_or_default();
-        let line = format!("{name:15}{from:>9}  {taken_cost:32}{other}");
+        let line = format!("{name:15}{from:>9}  {:32}{other}", told(taken));
         _ = writeln!(text, "{}", line.trim_end());
-        before = taken;
+        before = Some(taken.algorithm);
     }
     text
 }

@@ -1,16 +1,13 @@
-//! The operations on the board that combine elements. All of them combine in the order of ranks, and
-//! each element in one association, wherever it is combined: first with its upper neighbours.
+//! The operations on the board that combine elements. All of them combine in the order of ranks,
+//! and each element in one association, wherever it is combined: first with its upper neighbours.
 
-use super::{Flow, Piece, Pieces, Room, fits, parts, show, slot, wait_for};
+use super::flow::{Flow, Piece, Pieces, show, slot, wait_for};
+use super::parts;
+use super::room::{Room, fits, goes_by_shares, goes_through_one};
 use crate::fold::Operands;
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Operand, Place, Schedule};
-use crate::selection::Operation;
 use crate::share::share;
-use crate::shared::level_of_parts;
-
-/// From so many bytes on each process combines a share only.
-const SHARED_BYTES_MIN: usize = 8 << 10;
 
 /// In a partial reduction the last process combines the operands of so many, however long they are:
 /// by messages it would wait as long.
@@ -18,35 +15,11 @@ const FEW: u32 = 8;
 /// Of any number, if they are short.
 const SHORT_BYTES_MAX: usize = 1 << 10;
 
-/// The same of two processes: they show each other as much as if each combined all, and wait once
-/// more; but what the caches do not hold they read less often.
-const PAIR_SHARED_BYTES_MIN: usize = 256 << 10;
-
-/// Whether it is better that each process combines one share of the operands than that those who
-/// need the result combine all. A root that is the only one to need it combines while the others do
-/// something else, which is as good where they do it on the same cores, or where there is one other.
-pub(crate) fn goes_by_shares(member: Member, operands: Operands, has_root: bool) -> bool {
-    let is_pair = member.size == 2;
-    let least = if is_pair { PAIR_SHARED_BYTES_MIN } else { SHARED_BYTES_MIN };
-    let is_shared = !has_root || !is_pair && !member.situation.crowded;
-    is_shared && operands.bytes() >= least && operands.count >= member.size as usize
-}
-
-/// Of so many bytes the operands go through one process where they take turns: below, all combine all
-/// in the time of a turn; above, that one would work while cores are idle.
-const THROUGH_ONE_BYTES: std::ops::RangeInclusive<usize> = (4 << 10)..=(16 << 10);
-
-/// Whether it is better that one process combines all operands and shows the result: where several
-/// processes share a core, each other one then waits for its turn once instead of twice.
-pub(crate) fn goes_through_one(member: Member, operands: Operands) -> bool {
-    let is_between = THROUGH_ONE_BYTES.contains(&operands.bytes());
-    member.situation.crowded && member.situation.load() > 2 && is_between
-}
-
 /// `MPI_Reduce` (section 6.9.1): all show their operands to the root, or to all.
 pub fn reduce(
     member: Member,
     room: Room,
+    level: Option<usize>,
     root: u32,
     operands: Operands,
     input: Input,
@@ -59,12 +32,13 @@ pub fn reduce(
     if !fits(member, operands.bytes(), room.slot_bytes) {
         return None;
     }
-    if let Some(level) = level_by_order(Operation::Reduce, member, operands) {
+    if let Some(level) = level {
         return Some(parts::reduce(member, level, root, operands, input));
     }
     let is_root = member.rank == root;
     let last = member.size - 1;
-    // In place the result comes to where the own operand lies, which only the last one may leave there.
+    // In place the result comes to where the own operand lies, which only the last one may leave
+    // there.
     let keeps = is_root && input == Input::InPlace && root != last;
     let mut schedule = Schedule::default();
     if keeps {
@@ -90,25 +64,24 @@ pub fn reduce(
 }
 
 /// `MPI_Allreduce` (section 6.9.6).
-pub fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+pub fn allreduce(
+    member: Member,
+    room: Room,
+    level: Option<usize>,
+    operands: Operands,
+    input: Input,
+) -> Option<Schedule> {
     if goes_through_one(member, operands) {
         return through_one(member, room, operands, input);
     }
     if goes_by_shares(member, operands, false) {
         return by_shares(member, room, operands, input, None);
     }
-    if let Some(level) = level_by_order(Operation::Allreduce, member, operands) {
+    if let Some(level) = level {
         let is_room = fits(member, 2 * operands.bytes(), room.slot_bytes);
         return is_room.then(|| parts::allreduce(member, level, operands, input));
     }
     show_and_fold(member, room, operands, input, (true, member.others()), 0..member.size)
-}
-
-/// The level over whose parts it is better to combine, if the order of ranks allows that.
-fn level_by_order(operation: Operation, member: Member, operands: Operands) -> Option<usize> {
-    let level = level_of_parts(operation, member, operands.bytes())?;
-    let is_ordered = member.situation.levels[level].layout.is_consecutive();
-    (operands.commutative || is_ordered).then_some(level)
 }
 
 /// `MPI_Scan` (section 6.11.1). Nobody waits for those above.
@@ -135,9 +108,9 @@ pub fn exscan(member: Member, room: Room, operands: Operands, input: Input) -> O
     show_and_fold(member, room, operands, input, flags, 0..member.rank)
 }
 
-/// A partial reduction, with the own operand or without: each process takes what the one below shows,
-/// and shows it combined with its own operand. Where processes take turns on cores, those below are
-/// several operations ahead, and each reads one slot instead of all below.
+/// A partial reduction, with the own operand or without: each process takes what the one below
+/// shows, and shows it combined with its own operand. Where processes take turns on cores, those
+/// below are several operations ahead, and each reads one slot instead of all below.
 fn in_a_chain(
     member: Member,
     room: Room,
@@ -208,8 +181,8 @@ pub fn reduce_scatter_block(
     Some(schedule)
 }
 
-/// Shows a piece of the share of each other member, and in place also of the own one, over which the
-/// result is written. All shares have `length` elements.
+/// Shows a piece of the share of each other member, and in place also of the own one, over which
+/// the result is written. All shares have `length` elements.
 fn show_shares(schedule: &mut Schedule, member: Member, input: Input, length: usize, piece: Piece) {
     let Piece { first, count } = piece;
     let (rank, size) = (member.rank as usize, member.size as usize);
@@ -259,8 +232,8 @@ fn can_be_scanned(member: Member, operands: Operands) -> bool {
     member.size <= FEW || operands.bytes() <= SHORT_BYTES_MAX
 }
 
-/// This member shows all its operands, if others wait for them, and folds those of `ranks` when those
-/// of `awaited` are there.
+/// This member shows all its operands, if others wait for them, and folds those of `ranks` when
+/// those of `awaited` are there.
 fn show_and_fold(
     member: Member,
     room: Room,
@@ -297,8 +270,8 @@ fn show_and_fold(
     Some(schedule)
 }
 
-/// The last process, whose operand comes first where it is combined, combines all that the others show,
-/// and shows them what it made.
+/// The last process, whose operand comes first where it is combined, combines all that the others
+/// show, and shows them what it made.
 fn through_one(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
     let count = operands.count;
     if !fits(member, operands.bytes(), room.slot_bytes) {

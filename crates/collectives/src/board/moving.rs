@@ -2,11 +2,11 @@
 
 use base::SlotSize;
 
-use super::{Flow, Piece, Pieces, Room, fits, parts, show, slot, wait_for};
+use super::flow::{Flow, Piece, Pieces, show, slot, wait_for};
+use super::parts;
+use super::room::{Room, fits};
 use crate::member::{Input, Member};
 use crate::schedule::{Area, Schedule};
-use crate::selection::Operation;
-use crate::shared::level_of_parts;
 
 /// Longer blocks come faster as messages than if they are handed over, since a slot moves each line
 /// from core to core twice.
@@ -19,12 +19,13 @@ fn handed_bytes_max(member: Member) -> usize {
     if member.situation.crowded { HANDED_IN_TURNS_MAX } else { HANDED_BYTES_MAX }
 }
 
-/// `MPI_Barrier` (section 6.3): all raise, and all wait for all.
-pub fn barrier(member: Member) -> Option<Schedule> {
+/// `MPI_Barrier` (section 6.3): all raise, and all wait for all; or by the parts of a level, if one
+/// is given, as in all operations that can go so.
+pub fn barrier(member: Member, level: Option<usize>) -> Option<Schedule> {
     if !fits(member, 1, 1) {
         return None;
     }
-    if let Some(level) = level_of_parts(Operation::Barrier, member, 0) {
+    if let Some(level) = level {
         return Some(parts::barrier(member, level));
     }
     let mut schedule = Schedule::default();
@@ -35,11 +36,17 @@ pub fn barrier(member: Member) -> Option<Schedule> {
 }
 
 /// `MPI_Bcast` (section 6.4): the root shows its data.
-pub fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Schedule> {
+pub fn bcast(
+    member: Member,
+    room: Room,
+    level: Option<usize>,
+    root: u32,
+    bytes: usize,
+) -> Option<Schedule> {
     if !fits(member, bytes, room.slot_bytes) {
         return None;
     }
-    if let Some(level) = level_of_parts(Operation::Bcast, member, bytes) {
+    if let Some(level) = level {
         return Some(parts::bcast(member, level, root, bytes));
     }
     let whole = |piece: Piece| Area::Receive.blocks(piece.first, piece.count);
@@ -244,8 +251,8 @@ pub fn allgatherv(
     Some(schedule)
 }
 
-/// Waits until all others have shown something, and takes what is for this member out of the slot of
-/// each.
+/// Waits until all others have shown something, and takes what is for this member out of the slot
+/// of each.
 fn take_from_others(schedule: &mut Schedule, member: Member, take: impl Fn(&mut Schedule, u32)) {
     wait_for(schedule, member.others(), 1, None);
     for peer in member.others() {

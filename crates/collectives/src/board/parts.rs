@@ -1,8 +1,8 @@
-//! Operations on the board by parts: inside each part of a level its members show what they
-//! have to its leader, leaders show each other what they made of it, and each shows the members of its
-//! part what came of that. So a line goes from part to part once, instead of to each member there.
+//! Operations on the board by parts: inside each part of a level its members show what they have to
+//! its leader, leaders show each other what they made of it, and each shows the members of its part
+//! what came of that. So a line goes from part to part once, instead of to each member there.
 
-use super::{slot, wait_for};
+use super::flow::{slot, wait_for};
 use crate::fold::Operands;
 use crate::hierarchy::View;
 use crate::member::{Input, Member};
@@ -116,7 +116,8 @@ fn show(schedule: &mut Schedule, member: Member, own: Place, first: usize) {
     schedule.end_round();
 }
 
-/// A leader combines what its part has, in the order of ranks, when that is shown. Says where it is.
+/// A leader combines what its part has, in the order of ranks, when that is shown. Says where it
+/// is.
 fn fold_part(schedule: &mut Schedule, view: &View, own: Place) -> Place {
     let count = own.count;
     wait_for(schedule, view.near_others().map(|(_, rank)| rank), 1, Some(count));
@@ -129,8 +130,8 @@ fn fold_part(schedule: &mut Schedule, view: &View, own: Place) -> Place {
     partial
 }
 
-/// A leader combines what all parts have, each of which shows `expected` elements in the end, in the
-/// order of parts.
+/// A leader combines what all parts have, each of which shows `expected` elements in the end, in
+/// the order of parts.
 fn fold_parts(schedule: &mut Schedule, view: &View, partial: Place, expected: usize) {
     let count = partial.count;
     wait_for(schedule, view.other_leaders(), 1, Some(expected));

@@ -1,7 +1,9 @@
 //! Operations on the board, for all sizes and both forms of input, in several orders of moves.
 
 use collectives::board::{self, Room, Rooms};
-use collectives::{Costs, Input, Member, Operands, Schedule, Situation, Transfer, Width};
+use collectives::{
+    Costs, Input, Member, Operands, Operation, Schedule, Situation, Transfer, Width,
+};
 
 use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 
@@ -33,8 +35,8 @@ fn memory(own: Vec<Block>, result: usize, input: Input) -> Memory {
     }
 }
 
-/// The schedule of `of` for blocks of so many units, in as many turns as it takes where there are only
-/// slots of one size.
+/// The schedule of `of` for blocks of so many units, in as many turns as it takes where there are
+/// only slots of one size.
 fn in_turns(
     room: Room,
     units: usize,
@@ -46,8 +48,9 @@ fn in_turns(
 /// Blocks of bytes that the members make of several bytes each.
 const BLOCK: usize = 8;
 
-/// Members in parts of a machine so far apart that operations go by parts where they can: parts of three
-/// neighbours, of every other rank, and of two levels, the wider or the narrower of which counts.
+/// Members in parts of a machine so far apart that operations go by parts where they can: parts of
+/// three neighbours, of every other rank, and of two levels, the wider or the narrower of which
+/// counts.
 fn in_parts(size: u32) -> [Situation; 4] {
     let far = Costs { package_line_ns: 1_000_000, numa_line_ns: 10_000, ..Costs::default() };
     let farther_inside = Costs { numa_line_ns: 1_000_000, ..Costs::default() };
@@ -69,6 +72,37 @@ fn in_parts(size: u32) -> [Situation; 4] {
         let (levels, costs) = all.next().expect("there are as many");
         Situation { costs, ..Situation::plain(size) }.in_parts(levels)
     })
+}
+
+/// The level over whose parts an operation is predicted to be fastest.
+fn level(operation: Operation, member: Member, data: Operands) -> Option<usize> {
+    board::predict(operation, member, Rooms::new(true), data)?.level
+}
+
+fn barrier(member: Member) -> Option<Schedule> {
+    let nothing = Operands { count: 0, element_bytes: 1, commutative: true };
+    board::barrier(member, level(Operation::Barrier, member, nothing))
+}
+
+fn bcast(member: Member, room: Room, root: u32, bytes: usize) -> Option<Schedule> {
+    let data = Operands { count: bytes, element_bytes: 1, commutative: true };
+    board::bcast(member, room, level(Operation::Bcast, member, data), root, bytes)
+}
+
+fn reduce(
+    member: Member,
+    room: Room,
+    root: u32,
+    operands: Operands,
+    input: Input,
+) -> Option<Schedule> {
+    let level = level(Operation::Reduce, member, operands);
+    board::reduce(member, room, level, root, operands, input)
+}
+
+fn allreduce(member: Member, room: Room, operands: Operands, input: Input) -> Option<Schedule> {
+    let level = level(Operation::Allreduce, member, operands);
+    board::allreduce(member, room, level, operands, input)
 }
 
 /// Runs an operation in several orders of moves; no message may be sent. Where the board is not the
@@ -139,7 +173,7 @@ fn unrooted(check: impl Fn(u32, Room, Input)) {
 #[test]
 fn a_barrier_needs_flags_only() {
     for size in 2..=SIZE_MAX {
-        run(size, ROOMS[0], 0, board::barrier, |_| Memory::default(), |_, _| ());
+        run(size, ROOMS[0], 0, barrier, |_| Memory::default(), |_, _| ());
     }
 }
 
@@ -157,9 +191,7 @@ fn bcast_brings_the_data_of_the_root() {
                 size,
                 room,
                 1,
-                |member| {
-                    in_turns(room, total, |room, total| board::bcast(member, room, root, total))
-                },
+                |member| in_turns(room, total, |room, total| bcast(member, room, root, total)),
                 memory,
                 check,
             );
@@ -357,7 +389,7 @@ fn reductions_fold_in_the_order_of_ranks() {
             if root == 0 {
                 let of = |member: Member<'_>| {
                     in_turns(room, count, |room, count| {
-                        board::allreduce(member, room, operands(count), input)
+                        allreduce(member, room, operands(count), input)
                     })
                 };
                 let start = |rank| memory(own(rank), count, input);
@@ -373,7 +405,7 @@ fn reductions_fold_in_the_order_of_ranks() {
                 8,
                 |member: Member<'_>| {
                     in_turns(room, count, |room, count| {
-                        board::reduce(member, room, root, operands(count), input)
+                        reduce(member, room, root, operands(count), input)
                     })
                 },
                 start,
@@ -460,14 +492,14 @@ fn what_goes_by_parts_crosses_through_leaders_only() {
     let machine = Situation::plain(16).in_parts(&[(Width::Package, numbers)]);
     let leaders = |each: usize| std::array::from_fn(|rank| if rank % 4 == 0 { each } else { 0 });
     let one = Operands { count: 1, ..operands(1) };
-    assert_eq!(crossings(&machine, board::barrier), leaders(3));
-    let all = |member: Member<'_>| board::allreduce(member, ROOMS[0], one, Input::SendBuffer);
+    assert_eq!(crossings(&machine, barrier), leaders(3));
+    let all = |member: Member<'_>| allreduce(member, ROOMS[0], one, Input::SendBuffer);
     assert_eq!(crossings(&machine, all), leaders(3));
-    let to_root = |member: Member<'_>| board::reduce(member, ROOMS[0], 6, one, Input::SendBuffer);
+    let to_root = |member: Member<'_>| reduce(member, ROOMS[0], 6, one, Input::SendBuffer);
     let mut of_root = [0; 16];
     of_root[6] = 3;
     assert_eq!(crossings(&machine, to_root), of_root);
-    let from_root = |member: Member<'_>| board::bcast(member, ROOMS[0], 6, 8);
+    let from_root = |member: Member<'_>| bcast(member, ROOMS[0], 6, 8);
     let mut of_leaders = leaders(1);
     of_leaders[4] = 0;
     assert_eq!(crossings(&machine, from_root), of_leaders);
@@ -475,7 +507,7 @@ fn what_goes_by_parts_crosses_through_leaders_only() {
     let numbers = |each: u32| (0..32).map(|rank| rank / each).collect::<Vec<u32>>();
     let parts = [(Width::Package, numbers(16)), (Width::NumaNode, numbers(8))];
     let larger = Situation::plain(32).in_parts(&parts);
-    let schedule = board::barrier(Member { rank: 8, size: 32, situation: &larger }).unwrap();
+    let schedule = barrier(Member { rank: 8, size: 32, situation: &larger }).unwrap();
     let peers = schedule.rounds().flat_map(|round| round.transfers.to_vec());
     let peers = peers.filter_map(|one| match one {
         Transfer::Await { peer, .. } => Some(peer),
@@ -483,7 +515,7 @@ fn what_goes_by_parts_crosses_through_leaders_only() {
     });
     assert_eq!(peers.collect::<Vec<_>>(), [9, 10, 11, 12, 13, 14, 15, 0, 16, 24]);
     // On one package nobody goes by parts, nor where all wait for their turns.
-    let flat = |member: Member<'_>| board::barrier(member).unwrap();
+    let flat = |member: Member<'_>| barrier(member).unwrap();
     for situation in [Situation::plain(16), machine.crowded_on(2)] {
         let schedule = flat(Member { rank: 1, size: 16, situation: &situation });
         assert_eq!(schedule.rounds().map(|round| round.transfers.len()).sum::<usize>(), 16);
@@ -503,7 +535,7 @@ fn parts_of_any_ranks_reduce_what_commutes() {
     {
         for seed in SEEDS {
             let own = |rank: u32| elements(rank..rank + 1, 0..20);
-            let of = |member| board::allreduce(member, ROOMS[0], commuting, input).unwrap();
+            let of = |member| allreduce(member, ROOMS[0], commuting, input).unwrap();
             let start = (0..size).map(|rank| memory(own(rank), 20, input)).collect();
             let (end, _) =
                 execute_in_order(members(size, situation).map(of).collect(), start, seed);
@@ -513,7 +545,7 @@ fn parts_of_any_ranks_reduce_what_commutes() {
                 assert_eq!(sorted(one.receive.clone()), all);
             }
             let root = 5;
-            let of = |member| board::reduce(member, ROOMS[0], root, commuting, input).unwrap();
+            let of = |member| reduce(member, ROOMS[0], root, commuting, input).unwrap();
             let start = |rank| match rank == root {
                 true => memory(own(rank), 20, input),
                 false => Memory::new(own(rank), Vec::new()),

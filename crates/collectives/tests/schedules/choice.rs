@@ -1,7 +1,9 @@
 //! Which algorithm is taken: predicted times make sense, and all members come to the same.
 
 use collectives::board::Rooms;
-use collectives::{Cost, Costs, Layout, Member, Operation, Preferences, Situation};
+use collectives::{
+    CollectiveCall, Cost, Costs, Layout, Member, Operation, Preferences, Situation, candidates,
+};
 use proptest::prelude::*;
 
 use crate::simulator::{situation, situation_on};
@@ -18,7 +20,8 @@ fn extreme() -> Situation {
 fn best(operation: Operation, situation: &Situation, size: u32, bytes: usize) -> Cost {
     let member = Member { rank: 0, size, situation };
     let room = ROOM.filter(|_| situation.layout.nodes() == 1);
-    operation.candidates(member, room, bytes).first().expect("one is always applicable").1
+    let all = candidates(&CollectiveCall::of(operation, size, bytes), member, room);
+    all.first().expect("one is always applicable").cost
 }
 
 #[test]
@@ -39,15 +42,16 @@ fn predictions_never_overflow() {
 #[test]
 fn people_can_prefer_every_algorithm_that_is_applicable() {
     for operation in Operation::ALL {
-        for (place, name) in operation.algorithms().into_iter().enumerate() {
+        for algorithm in operation.algorithms() {
             let mut preferences = Preferences::default();
-            preferences.want(operation, place);
+            preferences.want(operation, algorithm);
             // The ranks of each of two machines follow each other.
             let layout = Layout::on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]);
             let situation = Situation { preferences, layout, ..Situation::plain(8) };
             let member = Member { rank: 0, size: 8, situation: &situation };
-            let found = operation.candidates(member, ROOM, 64)[0].0;
-            assert_eq!(found, name, "{operation:?}");
+            let found =
+                candidates(&CollectiveCall::of(operation, 8, 64), member, ROOM)[0].algorithm;
+            assert_eq!(found, algorithm, "{operation:?}");
         }
     }
 }
@@ -89,7 +93,8 @@ proptest! {
     fn all_members_choose_the_same(size in 1..40u32, crowded: bool, bytes in 0..1_000_000usize) {
         let situation = situation(size, crowded);
         for operation in Operation::ALL {
-            let of = |rank| operation.candidates(Member { rank, size, situation: &situation }, ROOM, bytes);
+            let call = CollectiveCall::of(operation, size, bytes);
+            let of = |rank| candidates(&call, Member { rank, size, situation: &situation }, ROOM);
             prop_assert!((1..size).all(|rank| of(rank) == of(0)), "{:?}", operation);
         }
     }

@@ -1,13 +1,13 @@
 //! Barrier, broadcast, gather, scatter, allgather, alltoall.
 
-use collectives::{Input, Member, Schedule, Shape};
+use collectives::{Algorithm, Input, Member, Schedule};
 use collectives::{allgather, alltoall, barrier, bcast, gather, scatter};
 use proptest::prelude::*;
 
 use crate::simulator::{Block, Memory, block, execute, members, situation, situation_on, told};
 
 const SIZE_MAX: u32 = 17;
-const SHAPES: [Shape; 2] = [Shape::Star, Shape::Binomial];
+const TREES: [Algorithm; 2] = [Algorithm::Star, Algorithm::Binomial];
 const INPUTS: [Input; 2] = [Input::SendBuffer, Input::InPlace];
 
 fn schedules(size: u32, of: impl Fn(Member) -> Schedule) -> Vec<Schedule> {
@@ -22,12 +22,12 @@ fn empty_memories(size: u32) -> Vec<Memory> {
 fn barriers_let_nobody_leave_before_all_have_come() {
     for size in 1..=SIZE_MAX {
         for late in 0..size {
-            let all = schedules(size, barrier::dissemination);
+            let all = schedules(size, |member| barrier::with(Algorithm::Dissemination, member));
             assert!(everybody_waits_for(late, &all), "dissemination, size {size}");
             execute(all, empty_memories(size));
-            for shape in SHAPES {
-                let all = schedules(size, |member| barrier::tree(member, shape));
-                assert!(everybody_waits_for(late, &all), "{shape:?}, size {size}");
+            for tree in TREES {
+                let all = schedules(size, |member| barrier::with(tree, member));
+                assert!(everybody_waits_for(late, &all), "{tree}, size {size}");
                 let (_, messages) = execute(all, empty_memories(size));
                 assert_eq!(messages, 2 * (size as usize - 1));
             }
@@ -98,13 +98,16 @@ fn bcast_reaches_everybody() {
     for size in 1..=SIZE_MAX {
         for root in 0..size {
             for bytes in [0, 1, 5, 17, 40] {
-                for shape in SHAPES {
+                for tree in TREES {
                     let messages = check_bcast(size, root, bytes, |member| {
-                        bcast::tree(member, root, bytes, shape)
+                        bcast::with(tree, member, root, bytes, bytes)
                     });
                     assert_eq!(messages, if bytes == 0 { 0 } else { size as usize - 1 });
                 }
-                check_bcast(size, root, bytes, |member| bcast::scatter_ring(member, root, bytes));
+                let ring = Algorithm::ScatterRing;
+                check_bcast(size, root, bytes, |member| {
+                    bcast::with(ring, member, root, bytes, bytes)
+                });
                 check_bcast(size, root, bytes, |member| bcast::bcast(member, root, bytes));
             }
         }
@@ -132,9 +135,9 @@ fn gather_brings_every_block_to_its_place() {
     for size in 1..=SIZE_MAX {
         for root in 0..size {
             for input in INPUTS {
-                for shape in SHAPES {
+                for tree in TREES {
                     check_gather(size, root, input, |member| {
-                        gather::tree(member, root, shape, input)
+                        gather::with(tree, member, root, 8, input)
                     });
                 }
                 check_gather(size, root, input, |member| gather::gather(member, root, 8, input));
@@ -167,9 +170,9 @@ fn scatter_gives_everybody_its_block() {
     for size in 1..=SIZE_MAX {
         for root in 0..size {
             for input in INPUTS {
-                for shape in SHAPES {
+                for tree in TREES {
                     check_scatter(size, root, input, |member| {
-                        scatter::tree(member, root, shape, input)
+                        scatter::with(tree, member, root, 8, input)
                     });
                 }
                 check_scatter(size, root, input, |member| scatter::scatter(member, root, 8, input));
@@ -199,13 +202,11 @@ fn check_allgather(size: u32, input: Input, of: impl Fn(Member) -> Schedule) {
 
 #[test]
 fn allgather_gives_everybody_all_blocks() {
-    use allgather::Algorithm;
     for size in 1..=SIZE_MAX {
         for input in INPUTS {
-            for algorithm in
-                [Algorithm::ThroughFirst, Algorithm::Bruck, Algorithm::Ring, Algorithm::AtOnce]
+            for algorithm in [Algorithm::Star, Algorithm::Bruck, Algorithm::Ring, Algorithm::AtOnce]
             {
-                check_allgather(size, input, |member| allgather::with(algorithm, member, input));
+                check_allgather(size, input, |member| allgather::with(algorithm, member, 1, input));
             }
             for bytes in [8, 1 << 20] {
                 check_allgather(size, input, |member| allgather::allgather(member, bytes, input));
@@ -298,7 +299,7 @@ proptest! {
         });
         check_allgather(size, input, |member| allgather::allgather(told(member, &situation), bytes, input));
         check_allgather(size, input, |member| {
-            allgather::with(allgather::Algorithm::Bruck, member, input)
+            allgather::with(Algorithm::Bruck, member, 1, input)
         });
         check_alltoall(size, input, |member| alltoall::alltoall(told(member, &situation), bytes, input));
         check_alltoall(size, input, |member| alltoall::alltoallv(told(member, &situation), input));

@@ -1,9 +1,11 @@
-//! Algorithms that a person can want, over machines and parts of them in which ranks lie in any way:
-//! the simulator checks each operation with each of its algorithms, also where it is not the cheapest.
+//! Algorithms that a person can want, over machines and parts of them in which ranks lie in any
+//! way: the simulator checks each operation with each of its algorithms, also where it is not the
+//! cheapest.
 
 use collectives::{
-    Costs, Input, Layout, Member, Operands, Operation, Preferences, Schedule, Situation, Transfer,
-    Width, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter,
+    Algorithm, Costs, Input, Layout, Member, Operands, Operation, Preferences, Schedule, Situation,
+    Transfer, Width, allgather, allreduce, alltoall, barrier, bcast, gather, reduce,
+    reduce_scatter, scatter,
 };
 use proptest::prelude::*;
 
@@ -16,9 +18,16 @@ struct Case {
 }
 
 impl Case {
-    fn new(places: &Places, operation: Operation, algorithm: usize, crowded: bool) -> Self {
+    fn new(
+        places: &Places,
+        operation: Operation,
+        algorithm: Option<Algorithm>,
+        crowded: bool,
+    ) -> Self {
         let mut preferences = Preferences::default();
-        preferences.want(operation, algorithm);
+        if let Some(algorithm) = algorithm {
+            preferences.want(operation, algorithm);
+        }
         let layout = Layout::on_nodes(&places.nodes);
         let costs = match places.far_apart {
             true => far_apart(),
@@ -35,6 +44,11 @@ impl Case {
             ..Situation::default()
         };
         Self { size: places.nodes.len() as u32, situation: all.in_parts(&places.parts) }
+    }
+
+    /// Where the algorithm with this place among those of the operation is wanted, if there is one.
+    fn nth(places: &Places, operation: Operation, place: usize, crowded: bool) -> Self {
+        Self::new(places, operation, operation.algorithms().nth(place), crowded)
     }
 
     fn run(&self, memories: Vec<Memory>, of: impl Fn(Member) -> Schedule) -> Vec<Memory> {
@@ -131,17 +145,17 @@ proptest! {
         let root = root % size;
         let input = if in_place { Input::InPlace } else { Input::SendBuffer };
         let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
-        for algorithm in 0..8 {
-            let case = Case::new(&places, Operation::Bcast, algorithm, crowded);
+        for place in 0..8 {
+            let case = Case::nth(&places, Operation::Bcast, place, crowded);
             let data: Vec<Block> = (0..blocks).map(|number| block(root, number)).collect();
             let of = |rank| if rank == root { data.clone() } else { vec![None; blocks] };
             let start = (0..size).map(|rank| Memory::new(Vec::new(), of(rank))).collect();
             let end = case.run(start, |member| {
                 bcast::with(bcast::choose(member, blocks << 14), member, root, blocks, blocks << 14)
             });
-            prop_assert!(end.iter().all(|memory| memory.receive == data), "bcast {}", algorithm);
+            prop_assert!(end.iter().all(|memory| memory.receive == data), "bcast {}", place);
 
-            let case = Case::new(&places, Operation::Gather, algorithm, crowded);
+            let case = Case::nth(&places, Operation::Gather, place, crowded);
             let start = (0..size).map(|rank| match (rank == root, input) {
                 (false, _) => Memory::new(vec![block(rank, 0)], Vec::new()),
                 (true, Input::SendBuffer) => Memory::new(vec![block(rank, 0)], vec![None; size as usize]),
@@ -152,9 +166,9 @@ proptest! {
                 }
             }).collect();
             let end = case.run(start, |member| gather::gather(member, root, 8, input));
-            prop_assert_eq!(&end[root as usize].receive, &all, "gather {}", algorithm);
+            prop_assert_eq!(&end[root as usize].receive, &all, "gather {}", place);
 
-            let case = Case::new(&places, Operation::Scatter, algorithm, crowded);
+            let case = Case::nth(&places, Operation::Scatter, place, crowded);
             let given: Vec<Block> = (0..size).map(|rank| block(root, rank as usize)).collect();
             let start = (0..size).map(|rank| match (rank == root, input) {
                 (false, _) => Memory::new(Vec::new(), vec![None]),
@@ -164,10 +178,10 @@ proptest! {
             let end = case.run(start, |member| scatter::scatter(member, root, 8, input));
             for rank in (0..size).filter(|rank| *rank != root || !in_place) {
                 let got = &end[rank as usize].receive[0];
-                prop_assert_eq!(got, &given[rank as usize], "scatter {}", algorithm);
+                prop_assert_eq!(got, &given[rank as usize], "scatter {}", place);
             }
 
-            let case = Case::new(&places, Operation::Barrier, algorithm, crowded);
+            let case = Case::nth(&places, Operation::Barrier, place, crowded);
             case.run(vec![Memory::default(); size as usize], barrier::barrier);
         }
     }
@@ -179,7 +193,7 @@ proptest! {
         let size = places.nodes.len() as u32;
         let input = if in_place { Input::InPlace } else { Input::SendBuffer };
         let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
-        for algorithm in 0..8 {
+        for place in 0..8 {
             let start: Vec<Memory> = (0..size).map(|rank| {
                 let mut receive = vec![None; size as usize];
                 if in_place {
@@ -188,10 +202,10 @@ proptest! {
                 }
                 Memory::new(vec![block(rank, 0)], receive)
             }).collect();
-            let case = Case::new(&places, Operation::Allgather, algorithm, crowded);
+            let case = Case::nth(&places, Operation::Allgather, place, crowded);
             let end = case.run(start.clone(), |member| allgather::allgather(member, 8, input));
-            prop_assert!(end.iter().all(|memory| memory.receive == all), "allgather {}", algorithm);
-            let case = Case::new(&places, Operation::Allgatherv, algorithm, crowded);
+            prop_assert!(end.iter().all(|memory| memory.receive == all), "allgather {}", place);
+            let case = Case::nth(&places, Operation::Allgatherv, place, crowded);
             let end = case.run(start, |member| {
                 let schedule = allgather::allgatherv(member, 8 * size as usize, input);
                 let transfers = schedule.rounds().flat_map(|round| round.transfers.to_vec());
@@ -205,9 +219,9 @@ proptest! {
                 assert_eq!(schedule.scratch_blocks(), 0);
                 schedule
             });
-            prop_assert!(end.iter().all(|memory| memory.receive == all), "allgatherv {}", algorithm);
+            prop_assert!(end.iter().all(|memory| memory.receive == all), "allgatherv {}", place);
 
-            let case = Case::new(&places, Operation::Alltoall, algorithm, crowded);
+            let case = Case::nth(&places, Operation::Alltoall, place, crowded);
             let blocks_of = |rank| (0..size as usize).map(|number| block(rank, number)).collect();
             let start = (0..size).map(|rank| match input {
                 Input::SendBuffer => Memory::new(blocks_of(rank), vec![None; size as usize]),
@@ -216,7 +230,7 @@ proptest! {
             let end = case.run(start, |member| alltoall::alltoall(member, 8, input));
             for (rank, memory) in end.iter().enumerate() {
                 let expected: Vec<Block> = (0..size).map(|peer| block(peer, rank)).collect();
-                prop_assert_eq!(&memory.receive, &expected, "alltoall {}", algorithm);
+                prop_assert_eq!(&memory.receive, &expected, "alltoall {}", place);
             }
         }
     }
@@ -230,24 +244,24 @@ proptest! {
         let root = root % size;
         let input = if in_place { Input::InPlace } else { Input::SendBuffer };
         let operands = Operands { count, element_bytes, commutative };
-        for algorithm in 0..8 {
-            let case = Case::new(&places, Operation::Reduce, algorithm, crowded);
+        for place in 0..8 {
+            let case = Case::nth(&places, Operation::Reduce, place, crowded);
             let start = case.operands(count, Some(root), input);
             let end = case.run(start, |member| reduce::reduce(member, root, operands, input));
             let found = sorted(end[root as usize].receive.clone(), commutative);
-            prop_assert_eq!(found, case.folded(count), "reduce {}", algorithm);
+            prop_assert_eq!(found, case.folded(count), "reduce {}", place);
 
-            let case = Case::new(&places, Operation::Allreduce, algorithm, crowded);
+            let case = Case::nth(&places, Operation::Allreduce, place, crowded);
             let start = case.operands(count, None, input);
             let end = case.run(start, |member| allreduce::allreduce(member, operands, input));
             for memory in &end {
                 // All have the same bits.
-                prop_assert_eq!(&memory.receive, &end[0].receive, "allreduce {}", algorithm);
+                prop_assert_eq!(&memory.receive, &end[0].receive, "allreduce {}", place);
                 let found = sorted(memory.receive.clone(), commutative);
-                prop_assert_eq!(found, case.folded(count), "allreduce {}", algorithm);
+                prop_assert_eq!(found, case.folded(count), "allreduce {}", place);
             }
 
-            let case = Case::new(&places, Operation::ReduceScatter, algorithm, crowded);
+            let case = Case::nth(&places, Operation::ReduceScatter, place, crowded);
             let counts: Vec<usize> = (0..size as usize).map(|rank| (rank + count) % 3).collect();
             let total = counts.iter().sum();
             let end = case.run(case.operands(total, None, input), |member| {
@@ -257,7 +271,7 @@ proptest! {
             for (memory, count) in end.iter().zip(&counts) {
                 let found = sorted(memory.receive[..*count].to_vec(), commutative);
                 let expected: Vec<Block> = folded.by_ref().take(*count).collect();
-                prop_assert_eq!(found, expected, "reduce_scatter {}", algorithm);
+                prop_assert_eq!(found, expected, "reduce_scatter {}", place);
             }
         }
     }
@@ -269,8 +283,7 @@ fn machines_exchange_one_message_of_a_hierarchical_reduction() {
     let nodes: Vec<u32> = (0..16).map(|rank| rank / 4).collect();
     let places =
         Places { nodes: nodes.clone(), parts: Vec::new(), distances: Vec::new(), far_apart: false };
-    let place = Operation::Allreduce.algorithms().iter().position(|name| *name == "hierarchical");
-    let case = Case::new(&places, Operation::Allreduce, place.unwrap(), false);
+    let case = Case::new(&places, Operation::Allreduce, Some(Algorithm::Hierarchical), false);
     let operands = Operands { count: 1, element_bytes: 8, commutative: false };
     for member in members(case.size, &case.situation) {
         use collectives::Transfer::{Receive, Send};
@@ -307,11 +320,7 @@ fn crossings(case: &Case, of: impl Fn(Member) -> Schedule) -> [usize; 4] {
 #[test]
 fn hierarchies_cross_each_border_as_seldom_as_can_be() {
     let places = nested(true);
-    let case = |operation| {
-        let names: Vec<&str> = Operation::algorithms(operation);
-        let place = names.iter().position(|name| *name == "hierarchical");
-        Case::new(&places, operation, place.expect("it has one"), false)
-    };
+    let case = |operation| Case::new(&places, operation, Some(Algorithm::Hierarchical), false);
     let operands = Operands { count: 1, element_bytes: 8, commutative: true };
     let input = Input::SendBuffer;
     for root in 0..16 {

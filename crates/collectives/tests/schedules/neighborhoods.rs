@@ -1,5 +1,5 @@
-//! Neighbourhood collectives on random graphs, with several edges between the same two processes and
-//! edges that end where they begin.
+//! Neighbourhood collectives on random graphs, with several edges between the same two processes
+//! and edges that end where they begin.
 
 use collectives::neighborhood::Neighborhood;
 use collectives::{Schedule, neighbor_allgather, neighbor_alltoall};

@@ -1,6 +1,6 @@
 //! Reduce, allreduce, reduce-scatter, scan, exscan.
 
-use collectives::{Input, Member, Operands, Schedule, Shape};
+use collectives::{Algorithm, Input, Member, Operands, Schedule};
 use collectives::{allreduce, reduce, reduce_scatter, scan};
 use proptest::prelude::*;
 
@@ -71,7 +71,6 @@ fn check_reduce(
 
 #[test]
 fn reduce_folds_all_operands_at_the_root() {
-    use reduce::Algorithm;
     for size in 1..=SIZE_MAX {
         for root in 0..size {
             for (count, commutative) in
@@ -80,8 +79,8 @@ fn reduce_folds_all_operands_at_the_root() {
                 for (input, element_bytes) in INPUTS.into_iter().zip(ELEMENT_BYTES.repeat(2)) {
                     let operands = Operands { count, element_bytes, commutative };
                     for algorithm in [
-                        Algorithm::Tree(Shape::Star),
-                        Algorithm::Tree(Shape::Binomial),
+                        Algorithm::Star,
+                        Algorithm::Binomial,
                         Algorithm::Shares,
                         Algorithm::Halving,
                     ] {
@@ -117,14 +116,13 @@ fn check_allreduce(
 
 #[test]
 fn allreduce_folds_all_operands_everywhere_in_order() {
-    use allreduce::Algorithm;
     for size in 1..=SIZE_MAX {
         for count in counts(size) {
             for input in INPUTS {
                 for element_bytes in ELEMENT_BYTES {
                     let operands = Operands { count, element_bytes, commutative: false };
                     for algorithm in [
-                        Algorithm::ThroughFirst,
+                        Algorithm::Star,
                         Algorithm::RecursiveDoubling,
                         Algorithm::HalvingDoubling,
                         Algorithm::Shares,
@@ -168,7 +166,6 @@ fn check_reduce_scatter(
 
 #[test]
 fn reduce_scatter_gives_everybody_its_elements() {
-    use reduce_scatter::Algorithm;
     for size in 1..=SIZE_MAX as usize {
         let uneven: Vec<usize> = (0..size).map(|rank| rank % 3).collect();
         for counts in [vec![0; size], vec![1; size], vec![3; size], uneven] {
@@ -177,11 +174,7 @@ fn reduce_scatter_gives_everybody_its_elements() {
                     ELEMENT_BYTES.into_iter().flat_map(|bytes| [(bytes, true), (bytes, false)])
                 {
                     let operands = Operands { count: counts[0], element_bytes, commutative };
-                    for algorithm in [
-                        Algorithm::ThroughFirst(Shape::Star),
-                        Algorithm::ThroughFirst(Shape::Binomial),
-                        Algorithm::Shares,
-                    ] {
+                    for algorithm in [Algorithm::Star, Algorithm::Binomial, Algorithm::Shares] {
                         check_reduce_scatter(&counts, false, input, |member| {
                             reduce_scatter::with(algorithm, member, &counts, operands, input)
                         });

@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::rc::Rc;
 
 use base::ErrorClass;
-use mpi::collective::{self, Collective, Root};
+use mpi::collective::{CallForm, Collective, Invocation, Root};
 use mpi::info::Info;
 
 use super::requests::{Pending, PendingRequest};
@@ -28,23 +28,18 @@ pub use neighborhoods::{incoming, outgoing};
 pub use reductions::reduce_local;
 
 /// For each operation its three functions. The arguments before the communicator are those of the
-/// function that prepares it; what stands in brackets tells whether it reduces.
+/// function that prepares it.
 macro_rules! forms {
-    ($($prepare:path [$reduces:literal] => $blocking:ident, $nonblocking:ident, $persistent:ident
+    ($($prepare:path => $blocking:ident, $nonblocking:ident, $persistent:ident
         ($($argument:ident: $type:ty),*);)*) => {$(
-        #[allow(clippy::clone_on_copy, reason = "most arguments can be copied, but not all")]
         pub fn $blocking(
             call: &Call,
             $($argument: $type,)*
             comm: KnownCommunicator,
         ) -> Outcome<()> {
             let process = &call.library.process;
-            if collective::lacks_board(&comm) {
-                // The others are asked only when the arguments are known to be right.
-                $prepare(call, $($argument.clone(),)* &comm)?;
-                process.consider_board(&comm, $reduces)?;
-            }
-            let prepared = $prepare(call, $($argument,)* &comm)?;
+            let invocation = Invocation::new(process, &comm, CallForm::Blocking);
+            let prepared = $prepare(call, $($argument,)* &invocation)?;
             Ok(process.complete(prepared)?)
         }
 
@@ -54,9 +49,10 @@ macro_rules! forms {
             comm: KnownCommunicator,
             request: Out<Request>,
         ) -> Outcome<()> {
-            let prepared =
-                collective::to_be_begun(&comm, || $prepare(call, $($argument,)* &comm))?;
-            begin(call, &comm, prepared, request);
+            let process = &call.library.process;
+            let invocation = Invocation::new(process, &comm, CallForm::Nonblocking);
+            let prepared = $prepare(call, $($argument,)* &invocation)?;
+            hand_out(call, &comm, prepared, request);
             Ok(())
         }
 
@@ -67,89 +63,83 @@ macro_rules! forms {
             _info: Option<Rc<Info>>,
             request: Out<Request>,
         ) -> Outcome<()> {
-            let prepared =
-                collective::beside_the_board(&comm, || $prepare(call, $($argument,)* &comm))?;
-            keep(call, &comm, prepared, request);
+            let process = &call.library.process;
+            let invocation = Invocation::new(process, &comm, CallForm::Persistent);
+            let prepared = $prepare(call, $($argument,)* &invocation)?;
+            hand_out(call, &comm, prepared, request);
             Ok(())
         }
     )*};
 }
 
 forms! {
-    movement::barrier [false] => barrier, ibarrier, barrier_init();
-    movement::bcast [false] => bcast, ibcast, bcast_init(buffer: Option<Elements>, root: Root);
-    movement::gather [false] => gather, igather, gather_init(
+    movement::barrier => barrier, ibarrier, barrier_init();
+    movement::bcast => bcast, ibcast, bcast_init(buffer: Option<Elements>, root: Root);
+    movement::gather => gather, igather, gather_init(
         send: Option<Elements>, receive: Option<Blocks>, root: Root
     );
-    movement::gatherv [false] => gatherv, igatherv, gatherv_init(
+    movement::gatherv => gatherv, igatherv, gatherv_init(
         send: Option<Elements>, receive: Option<BlockList>, root: Root
     );
-    movement::scatter [false] => scatter, iscatter, scatter_init(
+    movement::scatter => scatter, iscatter, scatter_init(
         send: Option<Blocks>, receive: Option<Elements>, root: Root
     );
-    movement::scatterv [false] => scatterv, iscatterv, scatterv_init(
+    movement::scatterv => scatterv, iscatterv, scatterv_init(
         send: Option<BlockList>, receive: Option<Elements>, root: Root
     );
-    movement::allgather [false] => allgather, iallgather, allgather_init(
+    movement::allgather => allgather, iallgather, allgather_init(
         send: Elements, receive: Blocks
     );
-    movement::allgatherv [false] => allgatherv, iallgatherv, allgatherv_init(
+    movement::allgatherv => allgatherv, iallgatherv, allgatherv_init(
         send: Elements, receive: BlockList
     );
-    movement::alltoall [false] => alltoall, ialltoall, alltoall_init(send: Blocks, receive: Blocks);
-    movement::alltoallv [false] => alltoallv, ialltoallv, alltoallv_init(
+    movement::alltoall => alltoall, ialltoall, alltoall_init(send: Blocks, receive: Blocks);
+    movement::alltoallv => alltoallv, ialltoallv, alltoallv_init(
         send: BlockList, receive: BlockList
     );
-    movement::alltoallv [false] => alltoallw, ialltoallw, alltoallw_init(
+    movement::alltoallv => alltoallw, ialltoallw, alltoallw_init(
         send: BlockList, receive: BlockList
     );
-    neighborhoods::neighbor_allgather [false] =>
+    neighborhoods::neighbor_allgather =>
         neighbor_allgather, ineighbor_allgather, neighbor_allgather_init(
         send: Elements, receive: Blocks
     );
-    neighborhoods::neighbor_allgatherv [false] =>
+    neighborhoods::neighbor_allgatherv =>
         neighbor_allgatherv, ineighbor_allgatherv, neighbor_allgatherv_init(
         send: Elements, receive: BlockList
     );
-    neighborhoods::neighbor_alltoall [false] =>
+    neighborhoods::neighbor_alltoall =>
         neighbor_alltoall, ineighbor_alltoall, neighbor_alltoall_init(
         send: Blocks, receive: Blocks
     );
-    neighborhoods::neighbor_alltoallv [false] =>
+    neighborhoods::neighbor_alltoallv =>
         neighbor_alltoallv, ineighbor_alltoallv, neighbor_alltoallv_init(
         send: BlockList, receive: BlockList
     );
-    neighborhoods::neighbor_alltoallv [false] =>
+    neighborhoods::neighbor_alltoallv =>
         neighbor_alltoallw, ineighbor_alltoallw, neighbor_alltoallw_init(
         send: BlockList, receive: BlockList
     );
-    reductions::reduce [true] => reduce, ireduce, reduce_init(
+    reductions::reduce => reduce, ireduce, reduce_init(
         operands: ReduceOperands, op: KnownOperation, root: Root
     );
-    reductions::allreduce [true] => allreduce, iallreduce, allreduce_init(
+    reductions::allreduce => allreduce, iallreduce, allreduce_init(
         operands: ReductionBuffers, op: KnownOperation
     );
-    reductions::reduce_scatter_block [true] =>
+    reductions::reduce_scatter_block =>
         reduce_scatter_block, ireduce_scatter_block, reduce_scatter_block_init(
         operands: ReductionBuffers, op: KnownOperation
     );
-    reductions::reduce_scatter [true] => reduce_scatter, ireduce_scatter, reduce_scatter_init(
+    reductions::reduce_scatter => reduce_scatter, ireduce_scatter, reduce_scatter_init(
         operands: CountedOperands, op: KnownOperation
     );
-    reductions::scan [true] => scan, iscan, scan_init(operands: ReductionBuffers, op: KnownOperation);
-    reductions::exscan [true] => exscan, iexscan, exscan_init(operands: ReductionBuffers, op: KnownOperation);
+    reductions::scan => scan, iscan, scan_init(operands: ReductionBuffers, op: KnownOperation);
+    reductions::exscan => exscan, iexscan, exscan_init(operands: ReductionBuffers, op: KnownOperation);
 }
 
-/// Begins an operation, and makes a request of it.
-fn begin(call: &Call, comm: &KnownCommunicator, prepared: Collective, place: Out<Request>) {
-    let work = Pending::One(call.library.process.begin(prepared));
-    let blamed = Blamed::Communicator(comm.handle);
-    place.set(call.library.requests.insert(PendingRequest { blamed, work }));
-}
-
-/// Makes a persistent request of an operation.
-fn keep(call: &Call, comm: &KnownCommunicator, prepared: Collective, place: Out<Request>) {
-    let work = Pending::One(call.library.process.collective_init(prepared));
+/// Hands out the request for an operation that is not blocking, or is persistent.
+fn hand_out(call: &Call, comm: &KnownCommunicator, prepared: Collective, place: Out<Request>) {
+    let work = Pending::One(call.library.process.collective_request(prepared));
     let blamed = Blamed::Communicator(comm.handle);
     place.set(call.library.requests.insert(PendingRequest { blamed, work }));
 }

@@ -11,8 +11,8 @@ use driver_shm::{Board, Card, Invitation, SharedMemory};
 use memory::Buffer;
 use runtime::Bell;
 
-use super::Root;
 use super::movement;
+use super::{Invocation, Root};
 use crate::Process;
 use crate::communicator::Communicator;
 
@@ -23,25 +23,10 @@ pub(crate) struct BoardPlace {
     /// How many blocking operations the program has called, until that decides about the board.
     calls: Cell<u32>,
     is_decided: Cell<bool>,
-    /// What is prepared now must not use it.
-    is_hidden: Cell<bool>,
-    /// What is prepared now is begun, and not waited for at once.
-    is_for_later: Cell<bool>,
     /// Whether the members can use memory that they expose to each other.
     regions: Cell<bool>,
     /// How many boards this process has; this one is counted there.
     count: OnceCell<Rc<Cell<u32>>>,
-}
-
-/// How an operation may use the board of its communicator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Usage {
-    /// It must not, or there is none.
-    None,
-    /// All wait for it.
-    AtOnce,
-    /// It is begun, and some may compute until they wait for it.
-    Later,
 }
 
 /// A communicator gets its board before so many blocking operations that only move data. Those of
@@ -70,25 +55,15 @@ impl BoardPlace {
         debug_assert!(fresh, "it is decided once");
     }
 
-    /// Whether what is prepared now may use it.
+    /// Whether it is decided that the communicator has one, or none.
     #[inline]
-    pub(crate) fn is_usable(&self) -> bool {
-        self.board.get().is_some() && !self.is_hidden.get()
-    }
-
-    /// How what is prepared now may use it.
-    #[inline]
-    pub(crate) fn usage(&self) -> Usage {
-        match (self.is_usable(), self.is_for_later.get()) {
-            (false, _) => Usage::None,
-            (true, false) => Usage::AtOnce,
-            (true, true) => Usage::Later,
-        }
+    pub(super) fn is_decided(&self) -> bool {
+        self.is_decided.get()
     }
 
     /// What algorithms must know of it.
     pub(crate) fn rooms(&self) -> Option<Rooms> {
-        self.is_usable().then(|| Rooms::new(self.regions.get()))
+        self.board.get().map(|_| Rooms::new(self.regions.get()))
     }
 }
 
@@ -107,44 +82,24 @@ impl fmt::Debug for BoardPlace {
     }
 }
 
-/// Prepares an operation that must not use the board, as its runs are in no common order.
-pub fn beside_the_board<T>(communicator: &Communicator, prepare: impl FnOnce() -> T) -> T {
-    let place = communicator.board_place();
-    place.is_hidden.set(true);
-    let prepared = prepare();
-    place.is_hidden.set(false);
-    prepared
-}
-
-/// Prepares an operation that the program begins and does not wait for at once.
-pub fn to_be_begun<T>(communicator: &Communicator, prepare: impl FnOnce() -> T) -> T {
-    let place = communicator.board_place();
-    place.is_for_later.set(true);
-    let prepared = prepare();
-    place.is_for_later.set(false);
-    prepared
-}
-
-/// Whether it is not decided yet that a communicator has a board, or none.
-#[inline]
-pub fn lacks_board(communicator: &Communicator) -> bool {
-    !communicator.board_place().is_decided.get()
-}
-
 impl Process {
-    /// To be called before a blocking operation is prepared, when its arguments are known to be
-    /// right: decides, when it is time, in agreement of all members whether they have a board.
-    /// A communicator on which the program reduces gets it before its first reduction, so that the
-    /// operands of all of them associate alike.
+    /// To be called before the schedule of a blocking operation is made: decides, when it is time,
+    /// in agreement of all members whether they have a board. A communicator on which the program
+    /// reduces gets it before its first reduction, so that the operands of all of them associate
+    /// alike.
     ///
     /// # Errors
     /// What [`Process::complete`] may return.
     #[cold]
-    pub fn consider_board(&self, communicator: &Rc<Communicator>, reduces: bool) -> Result<()> {
+    pub(super) fn consider_board(
+        &self,
+        communicator: &Rc<Communicator>,
+        reduces: bool,
+    ) -> Result<()> {
         let place = communicator.board_place();
         let calls = place.calls.get();
         place.calls.set(calls + 1);
-        if !place.is_decided.get() && (reduces || calls >= CALLS_BEFORE) {
+        if reduces || calls >= CALLS_BEFORE {
             self.decide(communicator)?;
         }
         Ok(())
@@ -159,7 +114,8 @@ impl Process {
         let told = room(CARD_BYTES);
         let mine =
             if communicator.rank() == 0 { self.offer_board(communicator, &told) } else { None };
-        self.complete(movement::bcast(communicator, Root::Rank(0), told.clone())?)?;
+        let invocation = Invocation::blocking(communicator);
+        self.complete(movement::bcast(&invocation, Root::Rank(0), told.clone())?)?;
         let memory = match &mine {
             Some((memory, _)) => Some(Rc::clone(memory)),
             None => open_board(&told, communicator.size()),
@@ -175,6 +131,7 @@ impl Process {
         if let Some((memory, bells)) = ready {
             let board = Board::new(memory, communicator.size(), communicator.rank(), bells);
             place.put(board);
+            communicator.cache.clear();
             let count = self.boards();
             count.set(count.get() + 1);
             // The place is new.
@@ -214,9 +171,9 @@ impl Process {
         others.map(|gate| self.runtime().bell(gate)).collect()
     }
 
-    /// Whether all members can have a board now. All must have begun as many operations that are not
-    /// blocking: those that come are on the board everywhere then, also where a program calls them
-    /// and blocking ones in different orders.
+    /// Whether all members can have a board now. All must have begun as many operations that are
+    /// not blocking: those that come are on the board everywhere then, also where a program calls
+    /// them and blocking ones in different orders.
     fn all_are_ready(
         &self,
         communicator: &Rc<Communicator>,
@@ -226,7 +183,11 @@ impl Process {
         let own = [u64::from(ready.to_bits()).to_le_bytes(), begun].concat();
         let all = room(ANSWER_BYTES * communicator.size() as usize);
         all.write(communicator.rank() as usize * ANSWER_BYTES, &own);
-        let exchange = movement::allgather_packed(communicator, all.clone(), ANSWER_BYTES);
+        let exchange = movement::allgather_packed(
+            &Invocation::blocking(communicator),
+            all.clone(),
+            ANSWER_BYTES,
+        )?;
         self.complete(exchange)?;
         let mut answers = vec![0; all.len()];
         all.read(0, &mut answers);

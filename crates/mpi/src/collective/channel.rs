@@ -36,7 +36,8 @@ pub(crate) trait Channel {
     /// The board of the members; schedules name it only where there is one.
     fn board(&self) -> Option<&Board>;
 
-    /// Whether portions of an operation are left to others for now: this process has better things to do.
+    /// Whether portions of an operation are left to others for now: this process has better things
+    /// to do.
     fn leaves_portions(&self) -> bool;
 }
 

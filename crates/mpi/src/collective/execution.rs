@@ -7,7 +7,7 @@ mod portions;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, RegionToken, Result};
-use collectives::{Area, Local, Operand, Place, Round, Schedule, Transfer};
+use collectives::{Area, CallForm, Local, Operand, Place, Round, Schedule, Transfer};
 use driver_shm::{Board, LONG_BYTES_MIN, Series, Turn};
 use memory::Buffer;
 
@@ -28,11 +28,11 @@ pub(crate) struct Execution<P> {
     tag: i32,
     /// The operation on the board, while it is underway there.
     turn: Option<Turn>,
-    is_blocking: bool,
+    form: CallForm,
     /// How many bytes the own slot has.
     written: usize,
-    /// Where members carry out portions for each other: whether others have exposed what does not fit,
-    /// so that nobody carries out any.
+    /// Where members carry out portions for each other: whether others have exposed what does not
+    /// fit, so that nobody carries out any.
     differs: bool,
     /// Blocks that were too long to be handed over, and are not sent yet.
     unsent: Vec<(u32, Place)>,
@@ -90,13 +90,13 @@ impl<P: Copy> Execution<P> {
     /// Ready to start. `pending` is an empty list, handed in so that its memory can be used again
     /// (see [`Execution::take_pending`]).
     #[inline(always)]
-    pub(crate) fn new(task: Task, pending: Vec<P>) -> Self {
+    pub(crate) fn new(task: Task, form: CallForm, pending: Vec<P>) -> Self {
         debug_assert!(pending.is_empty());
         Self {
             task,
             tag: 0,
             turn: None,
-            is_blocking: true,
+            form,
             written: 0,
             differs: false,
             unsent: Vec::new(),
@@ -115,11 +115,6 @@ impl<P: Copy> Execution<P> {
         matches!(self.task.combination, Some(Combination::User { .. }))
     }
 
-    /// On the board it is one of those that the program begins and does not wait for at once.
-    pub(crate) fn not_blocking(&mut self) {
-        self.is_blocking = false;
-    }
-
     /// Begins, under a tag that is the same on all members.
     #[inline]
     pub(crate) fn start<C: Channel<Pending = P>>(&mut self, channel: &C, tag: i32) {
@@ -133,13 +128,13 @@ impl<P: Copy> Execution<P> {
         self.repack(End::BeforeFirstRound);
         if self.task.schedule.uses_board() {
             let slots = self.task.schedule.slots();
-            let series = Series { blocking: self.is_blocking, slots };
+            let series = Series { blocking: self.form == CallForm::Blocking, slots };
             self.turn = Some(board_of(channel).begin(series, self.task.schedule.turns()));
         }
     }
 
-    /// Goes as far as the messages that are complete, and the flags that are raised, allow; true when
-    /// all is done.
+    /// Goes as far as the messages that are complete, and the flags that are raised, allow; true
+    /// when all is done.
     ///
     /// Nothing but `self` is borrowed while a function of the program combines elements.
     #[inline]

@@ -1,19 +1,19 @@
 //! Collective operations that would wait for ever, because the processes do not agree in them.
 //!
-//! Who has waited long asks those it waits for how far they are. One that has ended the operation has
-//! sent all its messages before it answers, in the same message space, so what has not come then
-//! never will; and one that is in another operation at the same place will not send what is awaited
-//! either. Then the job ends, with a sentence that names both. Answers come from whoever waits long
-//! himself, in any call; a process that computes gives none, and nobody concludes anything from that.
+//! Who has waited long asks those it waits for how far they are. One that has ended the operation
+//! has sent all its messages before it answers, in the same message space, so what has not come
+//! then never will; and one that is in another operation at the same place will not send what is
+//! awaited either. Then the job ends, with a sentence that names both. Answers come from whoever
+//! waits long himself, in any call; a process that computes gives none, and nobody concludes
+//! anything from that.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use collectives::Schedule;
+use collectives::{CollectiveCall, Function, Schedule};
 use engine::RequestId;
 use memory::Buffer;
 
-use super::cache::ScheduleKey;
 use super::channel::Link;
 use super::execution::Execution;
 use crate::Process;
@@ -25,7 +25,8 @@ use crate::process::ThreadLevel;
 pub(crate) struct Inquiries {
     /// Operations that wait here, by their tags.
     waiting: RefCell<Vec<(i32, Rc<Schedule>)>>,
-    /// Who was asked; what came back, if anything did. Nobody is asked again before he has answered.
+    /// Who was asked; what came back, if anything did. Nobody is asked again before he has
+    /// answered.
     asked: RefCell<Vec<(u32, Option<Note>)>>,
 }
 
@@ -45,9 +46,9 @@ struct Note {
     /// Of the operation in question.
     tag: i32,
     progress: Progress,
-    /// In a question and from who is in the operation: what it is called with. From who has ended it:
-    /// another call of the same function, the last one that it remembers.
-    call: Option<Call>,
+    /// In a question and from who is in the operation: what it is called with. From who has ended
+    /// it: another call of the same function, the last one that it remembers.
+    call: Option<Agreed>,
 }
 
 /// How far the sender of a note is with an operation.
@@ -62,31 +63,11 @@ enum Progress {
 
 /// What all processes must agree in when they call a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Call {
-    /// Its place in [`FUNCTIONS`].
-    function: u8,
+struct Agreed {
+    function: Function,
     root: Option<u32>,
     bytes: u64,
 }
-
-/// Names, and what the bytes of a call are; empty where the members need not know any.
-const FUNCTIONS: [(&str, &str); 15] = [
-    ("MPI_Barrier", ""),
-    ("MPI_Bcast", "of {} bytes"),
-    ("MPI_Gather", "of blocks of {} bytes"),
-    ("MPI_Gatherv", ""),
-    ("MPI_Scatter", "of blocks of {} bytes"),
-    ("MPI_Scatterv", ""),
-    ("MPI_Allgather", "of blocks of {} bytes"),
-    ("MPI_Allgatherv", "of {} bytes in all"),
-    ("MPI_Alltoall", "of blocks of {} bytes"),
-    ("MPI_Alltoallv or MPI_Alltoallw", ""),
-    ("MPI_Reduce", "of {} bytes"),
-    ("MPI_Allreduce", "of {} bytes"),
-    ("MPI_Reduce_scatter_block", "of blocks of {} bytes"),
-    ("MPI_Scan", "of {} bytes"),
-    ("MPI_Exscan", "of {} bytes"),
-];
 
 /// Tags of notes, among those of operations.
 const QUESTION: i32 = -1;
@@ -161,7 +142,7 @@ impl Watch {
                 .filter(|(rank, _)| *rank == source)
                 .for_each(|one| one.1 = Some(answer));
         }
-        let call = Call::of(communicator, execution.schedule());
+        let call = Agreed::in_operation(communicator, execution.schedule());
         // After the answers were received: what came before them has come.
         let mut awaited = execution.awaited_flags(link);
         let messages = execution.awaited_messages();
@@ -208,7 +189,7 @@ fn answer(process: &Process, communicator: &Communicator, question: Note) -> Not
     let tag = question.tag;
     let waiting = communicator.inquiries.waiting.borrow();
     if let Some((_, schedule)) = waiting.iter().find(|(other, _)| *other == tag) {
-        let call = Call::of(communicator, schedule);
+        let call = Agreed::in_operation(communicator, schedule);
         return Note { tag, progress: Progress::Inside, call };
     }
     if communicator.has_begun(tag) != Some(true) {
@@ -218,8 +199,8 @@ fn answer(process: &Process, communicator: &Communicator, question: Note) -> Not
         return Note { tag, progress, call: None };
     }
     let other = question.call.and_then(|call| {
-        let mut calls = communicator.cache.keys().into_iter().map(|(key, _)| Call::with(key));
-        calls.find(|one| one.function == call.function && *one != call)
+        let differs = |one: &Agreed| one.function == call.function && *one != call;
+        communicator.cache.last_call(|one| Some(Agreed::of(one)).filter(differs))
     });
     Note { tag, progress: Progress::Ended, call: other }
 }
@@ -228,7 +209,7 @@ fn answer(process: &Process, communicator: &Communicator, question: Note) -> Not
 fn discord(
     communicator: &Communicator,
     rank: u32,
-    call: Option<Call>,
+    call: Option<Agreed>,
     answer: Note,
 ) -> Option<String> {
     let what = match (answer.progress, call, answer.call) {
@@ -249,7 +230,7 @@ fn discord(
         true => format!("a communicator of {} processes", communicator.size()),
         false => name,
     };
-    let own = call.map_or_else(|| "a collective operation".to_owned(), Call::named);
+    let own = call.map_or_else(|| "a collective operation".to_owned(), Agreed::named);
     Some(format!(
         "rank {} of {whole} waits in {own} for rank {rank}, which {what}. All processes of a \
          communicator must call the same collective operations in the same order, with roots and \
@@ -258,36 +239,20 @@ fn discord(
     ))
 }
 
-impl Call {
-    fn of(communicator: &Communicator, schedule: &Rc<Schedule>) -> Option<Self> {
-        communicator.cache.key_of(schedule).map(Self::with)
+impl Agreed {
+    /// In what other members must agree that are in an operation which this one carries out so.
+    fn in_operation(communicator: &Communicator, schedule: &Rc<Schedule>) -> Option<Self> {
+        communicator.cache.call_of(schedule).map(|call| Self::of(&call))
     }
 
-    fn with(key: ScheduleKey) -> Self {
-        let (function, root, bytes) = match key {
-            ScheduleKey::Barrier => (0, None, 0),
-            ScheduleKey::Bcast { root, bytes } => (1, Some(root), bytes),
-            ScheduleKey::Gather { root, block_bytes, .. } => (2, Some(root), block_bytes),
-            ScheduleKey::Gatherv { root, .. } => (3, Some(root), 0),
-            ScheduleKey::Scatter { root, block_bytes, .. } => (4, Some(root), block_bytes),
-            ScheduleKey::Scatterv { root, .. } => (5, Some(root), 0),
-            ScheduleKey::Allgather { block_bytes, .. } => (6, None, block_bytes),
-            ScheduleKey::Allgatherv { total_bytes, .. } => (7, None, total_bytes),
-            ScheduleKey::Alltoall { block_bytes, .. } => (8, None, block_bytes),
-            ScheduleKey::Alltoallv { .. } => (9, None, 0),
-            ScheduleKey::Reduce { root, operands, .. } => (10, Some(root), operands.bytes()),
-            ScheduleKey::Allreduce { operands, .. } => (11, None, operands.bytes()),
-            ScheduleKey::ReduceScatterBlock { operands, .. } => (12, None, operands.bytes()),
-            ScheduleKey::Scan { operands, .. } => (13, None, operands.bytes()),
-            ScheduleKey::Exscan { operands, .. } => (14, None, operands.bytes()),
-        };
-        Self { function, root, bytes: bytes as u64 }
+    fn of(call: &CollectiveCall) -> Self {
+        Self { function: call.function(), root: call.root(), bytes: call.bytes() as u64 }
     }
 
     /// The function with its arguments, for people.
     fn named(self) -> String {
-        let (name, bytes) = FUNCTIONS[usize::from(self.function)];
-        let mut text = name.to_owned();
+        let bytes = self.function.bytes();
+        let mut text = self.function.name().to_owned();
         if !bytes.is_empty() {
             text += &format!(" {}", bytes.replace("{}", &self.bytes.to_string()));
         }
@@ -306,8 +271,8 @@ impl Note {
         bytes[0..4].copy_from_slice(&self.tag.to_le_bytes());
         bytes[4] = self.progress as u8;
         // One past the function's place; 0: no call is told.
-        if let Some(Call { function, root, bytes: size }) = self.call {
-            bytes[5] = function + 1;
+        if let Some(Agreed { function, root, bytes: size }) = self.call {
+            bytes[5] = function as u8 + 1;
             bytes[6..10].copy_from_slice(&root.unwrap_or(u32::MAX).to_le_bytes());
             bytes[10..18].copy_from_slice(&size.to_le_bytes());
         }
@@ -326,11 +291,11 @@ impl Note {
         };
         let call = match bytes[5].checked_sub(1) {
             None => None,
-            Some(function) if usize::from(function) >= FUNCTIONS.len() => return None,
             Some(function) => {
+                let function = *Function::ALL.get(usize::from(function))?;
                 let root = u32::from_le_bytes(*bytes[6..].first_chunk()?);
                 let root = (root != u32::MAX).then_some(root);
-                Some(Call {
+                Some(Agreed {
                     function,
                     root,
                     bytes: u64::from_le_bytes(*bytes[10..].first_chunk()?),
@@ -372,13 +337,13 @@ mod tests {
 
     #[test]
     fn notes_come_as_they_went() {
-        let call = Call { function: 1, root: Some(3), bytes: 1 << 40 };
+        let call = Agreed { function: Function::Bcast, root: Some(3), bytes: 1 << 40 };
         let notes = [
             Note { tag: 7, progress: Progress::Inside, call: Some(call) },
             Note {
                 tag: 1 << 28,
                 progress: Progress::Ended,
-                call: Some(Call { root: None, ..call }),
+                call: Some(Agreed { root: None, ..call }),
             },
             Note { tag: 0, progress: Progress::NotBegun, call: None },
         ];
@@ -386,7 +351,7 @@ mod tests {
             assert_eq!(Note::from_bytes(note.to_bytes()), Some(note));
         }
         let mut strange = notes[0].to_bytes();
-        strange[5] = FUNCTIONS.len() as u8 + 1;
+        strange[5] = Function::ALL.len() as u8 + 1;
         assert_eq!(Note::from_bytes(strange), None);
         strange = notes[0].to_bytes();
         strange[4] = 4;
@@ -395,9 +360,9 @@ mod tests {
 
     #[test]
     fn calls_are_named_with_what_must_agree() {
-        let call = |function, root, bytes| Call { function, root, bytes }.named();
-        assert_eq!(call(0, None, 0), "MPI_Barrier");
-        assert_eq!(call(1, Some(2), 40), "MPI_Bcast of 40 bytes with root 2");
-        assert_eq!(call(8, None, 8), "MPI_Alltoall of blocks of 8 bytes");
+        let call = |function, root, bytes| Agreed { function, root, bytes }.named();
+        assert_eq!(call(Function::Barrier, None, 0), "MPI_Barrier");
+        assert_eq!(call(Function::Bcast, Some(2), 40), "MPI_Bcast of 40 bytes with root 2");
+        assert_eq!(call(Function::Alltoall, None, 8), "MPI_Alltoall of blocks of 8 bytes");
     }
 }

@@ -11,7 +11,7 @@ use memory::Buffer;
 use super::blocks::{Blocks, Memories};
 use super::movement::{EqualBlocks, member};
 use super::reduction::{Reduction, execute};
-use super::{Collective, Task};
+use super::{Collective, Invocation, Task};
 use crate::communicator::{Communicator, Remote};
 
 /// The root of a collective operation.
@@ -90,165 +90,165 @@ fn inter_member<'a>(communicator: &'a Communicator, remote: &Remote) -> InterMem
 }
 
 /// The part of a process beside the root: none, whatever the operation.
-pub fn beside_the_root(communicator: &Rc<Communicator>) -> Collective {
-    prepare(communicator, Schedule::default(), Blocks::Absent, Blocks::Absent)
+pub fn beside_the_root(invocation: &Invocation<'_>) -> Collective {
+    prepare(invocation, Schedule::default(), Blocks::Absent, Blocks::Absent)
 }
 
-pub(super) fn barrier(communicator: &Rc<Communicator>, remote: &Remote) -> Collective {
-    let schedule = schedules::barrier(inter_member(communicator, remote));
-    prepare(communicator, schedule, Blocks::Absent, Blocks::Absent)
+pub(super) fn barrier(invocation: &Invocation<'_>, remote: &Remote) -> Collective {
+    let schedule = schedules::barrier(inter_member(invocation, remote));
+    prepare(invocation, schedule, Blocks::Absent, Blocks::Absent)
 }
 
 pub(super) fn bcast(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     root: Root,
     buffer: Buffer,
 ) -> Result<Collective> {
-    let member = inter_member(communicator, remote);
+    let member = inter_member(invocation, remote);
     let schedule = schedules::bcast(member, root.across(remote)?, buffer.len());
-    Ok(super::movement::over_bytes(communicator, Rc::new(schedule), buffer, root == Root::Here))
+    Ok(super::movement::over_bytes(invocation, Rc::new(schedule), buffer, root == Root::Here))
 }
 
 pub(super) fn gather(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     root: Root,
     send: Option<Buffer>,
     receive: Option<Blocks>,
 ) -> Result<Collective> {
-    let schedule = schedules::gather(inter_member(communicator, remote), root.across(remote)?);
+    let schedule = schedules::gather(inter_member(invocation, remote), root.across(remote)?);
     let send = send.map_or(Blocks::Absent, Blocks::single);
-    Ok(prepare(communicator, schedule, send, receive.unwrap_or(Blocks::Absent)))
+    Ok(prepare(invocation, schedule, send, receive.unwrap_or(Blocks::Absent)))
 }
 
 pub(super) fn scatter(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     root: Root,
     send: Option<Blocks>,
     receive: Option<Buffer>,
 ) -> Result<Collective> {
-    let schedule = schedules::scatter(inter_member(communicator, remote), root.across(remote)?);
+    let schedule = schedules::scatter(inter_member(invocation, remote), root.across(remote)?);
     let receive = receive.map_or(Blocks::Absent, Blocks::single);
-    Ok(prepare(communicator, schedule, send.unwrap_or(Blocks::Absent), receive))
+    Ok(prepare(invocation, schedule, send.unwrap_or(Blocks::Absent), receive))
 }
 
 pub(super) fn allgather(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     send: Option<Buffer>,
     receive: EqualBlocks,
 ) -> Result<Collective> {
     let send = send.ok_or_else(in_place)?;
-    let schedule = schedules::allgather(inter_member(communicator, remote));
+    let schedule = schedules::allgather(inter_member(invocation, remote));
     let unit = send.len();
     let bytes = unit * schedule.scratch_blocks();
-    let buffer = communicator.cache.scratch(bytes);
+    let buffer = invocation.cache.scratch(bytes);
     let scratch = Blocks::Bytes { buffer, unit };
     let memories = Memories::apart(Blocks::single(send), receive.into_blocks(), scratch);
-    Ok(with_memories(communicator, schedule, memories))
+    Ok(with_memories(invocation, schedule, memories))
 }
 
 pub(super) fn allgatherv(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     send: Option<Buffer>,
     receive: Vec<Buffer>,
 ) -> Result<Collective> {
     let send = Blocks::single(send.ok_or_else(in_place)?);
-    let schedule = schedules::allgatherv(inter_member(communicator, remote));
-    Ok(prepare(communicator, schedule, send, Blocks::Each(receive)))
+    let schedule = schedules::allgatherv(inter_member(invocation, remote));
+    Ok(prepare(invocation, schedule, send, Blocks::Each(receive)))
 }
 
 pub(super) fn alltoall(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     send: Option<Blocks>,
     receive: Blocks,
 ) -> Result<Collective> {
     let send = send.ok_or_else(in_place)?;
-    let schedule = schedules::alltoall(inter_member(communicator, remote));
-    Ok(prepare(communicator, schedule, send, receive))
+    let schedule = schedules::alltoall(inter_member(invocation, remote));
+    Ok(prepare(invocation, schedule, send, receive))
 }
 
 pub(super) fn reduce(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     root: Root,
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
-    let (member, operands) = (inter_member(communicator, remote), reduction.operands(count));
+    let (member, operands) = (inter_member(invocation, remote), reduction.operands(count));
     let schedule = schedules::reduce(member, root.across(remote)?, operands);
-    execute(communicator, Rc::new(schedule), reduction)
+    execute(invocation, Rc::new(schedule), reduction)
 }
 
 pub(super) fn allreduce(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
     reduction.send.as_ref().ok_or_else(in_place)?;
-    let (member, operands) = (inter_member(communicator, remote), reduction.operands(count));
-    execute(communicator, Rc::new(schedules::allreduce(member, operands)), reduction)
+    let (member, operands) = (inter_member(invocation, remote), reduction.operands(count));
+    execute(invocation, Rc::new(schedules::allreduce(member, operands)), reduction)
 }
 
 pub(super) fn reduce_scatter(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     counts: &[usize],
     reduction: Reduction,
 ) -> Result<Collective> {
     reduction.send.as_ref().ok_or_else(in_place)?;
     let operands: Operands = reduction.operands(counts.iter().sum());
-    let member = inter_member(communicator, remote);
+    let member = inter_member(invocation, remote);
     let schedule = schedules::reduce_scatter(member, counts, operands);
-    execute(communicator, Rc::new(schedule), reduction)
+    execute(invocation, Rc::new(schedule), reduction)
 }
 
 /// What the leaders say in `own` arrives in `told` on all processes: first what the leader of the
 /// side says whose processes have the first numbers; for purposes of our own.
 pub(crate) fn leaders_tell_all(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     own: Buffer,
     told: Buffer,
 ) -> Collective {
-    let schedule = schedules::leaders_tell_all(inter_member(communicator, remote));
+    let schedule = schedules::leaders_tell_all(inter_member(invocation, remote));
     let told = Blocks::Bytes { unit: own.len(), buffer: told };
-    prepare(communicator, schedule, Blocks::single(own), told)
+    prepare(invocation, schedule, Blocks::single(own), told)
 }
 
 /// The packed bytes of each process, arriving in one block each on all processes of the other side;
 /// for purposes of our own.
 pub(crate) fn across_packed(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     remote: &Remote,
     own: Buffer,
     received: Buffer,
 ) -> Collective {
-    let schedule = schedules::allgatherv(inter_member(communicator, remote));
+    let schedule = schedules::allgatherv(inter_member(invocation, remote));
     let receive = Blocks::Bytes { unit: own.len(), buffer: received };
-    prepare(communicator, schedule, Blocks::single(own), receive)
+    prepare(invocation, schedule, Blocks::single(own), receive)
 }
 
 fn prepare(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     schedule: Schedule,
     send: Blocks,
     receive: Blocks,
 ) -> Collective {
-    with_memories(communicator, schedule, Memories::apart(send, receive, Blocks::Absent))
+    with_memories(invocation, schedule, Memories::apart(send, receive, Blocks::Absent))
 }
 
 fn with_memories(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     schedule: Schedule,
     memories: Memories,
 ) -> Collective {
-    Collective::new(communicator, Task::moving(Rc::new(schedule), memories))
+    Collective::new(invocation, Task::moving(Rc::new(schedule), memories))
 }
 
 #[cold]

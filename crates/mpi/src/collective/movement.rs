@@ -3,15 +3,14 @@
 use std::rc::Rc;
 
 use base::Result;
-use collectives::{Input, Member, Schedule};
+use collectives::{CollectiveCall, Input, Member, Schedule};
 use datatype::Lent;
 use memory::Buffer;
 
-use super::Collective;
 use super::blocks::{Blocks, Memories};
-use super::cache::ScheduleKey;
 use super::execution::{End, Repacking, Task};
 use super::inter::{self, Root};
+use super::{Collective, Invocation};
 use crate::communicator::Communicator;
 
 /// Equal blocks, one for each process of a communicator.
@@ -36,32 +35,36 @@ impl EqualBlocks {
 }
 
 /// `MPI_Barrier` (section 6.3).
-pub fn barrier(communicator: &Rc<Communicator>) -> Collective {
-    if let Some(remote) = communicator.remote() {
-        return inter::barrier(communicator, remote);
+///
+/// # Errors
+/// As for [`Process::complete`](crate::Process::complete), if the members agree on a board first.
+#[inline(always)]
+pub fn barrier(invocation: &Invocation<'_>) -> Result<Collective> {
+    if let Some(remote) = invocation.remote() {
+        return Ok(inter::barrier(invocation, remote));
     }
-    prepare(communicator, ScheduleKey::Barrier, Memories::plain(None, None, 0))
+    prepare(invocation, &CollectiveCall::Barrier, Memories::plain(None, None, 0))
 }
 
 /// `MPI_Bcast` (section 6.4): the root's data, everywhere.
 ///
 /// # Errors
 /// `Root` if there is no such rank; so for all operations with a root.
-pub fn bcast(communicator: &Rc<Communicator>, root: Root, buffer: Buffer) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
-        return inter::bcast(communicator, remote, root, buffer);
+pub fn bcast(invocation: &Invocation<'_>, root: Root, buffer: Buffer) -> Result<Collective> {
+    if let Some(remote) = invocation.remote() {
+        return inter::bcast(invocation, remote, root, buffer);
     }
-    let root = root.inside(communicator)?;
-    let key = ScheduleKey::Bcast { root, bytes: buffer.len() };
-    let schedule = schedule(communicator, key);
-    Ok(over_bytes(communicator, schedule, buffer, communicator.rank() == root))
+    let root = root.inside(invocation)?;
+    let call = CollectiveCall::Bcast { root, bytes: buffer.len() };
+    let schedule = invocation.schedule(&call)?;
+    Ok(over_bytes(invocation, schedule, buffer, invocation.rank() == root))
 }
 
 /// An operation whose blocks are the packed bytes of one buffer, which the source of the data only
 /// reads. Where the schedule moves parts of data that is not contiguous, it is packed before or
 /// unpacked afterwards.
 pub(super) fn over_bytes(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     schedule: Rc<Schedule>,
     buffer: Buffer,
     is_source: bool,
@@ -70,16 +73,16 @@ pub(super) fn over_bytes(
     let in_place = buffer.is_contiguous() || !moves_parts(&schedule, bytes);
     if in_place {
         let memories = Memories::plain(None, Some(buffer), 1);
-        return Collective::new(communicator, Task::moving(schedule, memories));
+        return Collective::new(invocation, Task::moving(schedule, memories));
     }
-    let packed = communicator.cache.scratch(bytes);
+    let packed = invocation.cache.scratch(bytes);
     let repacking = match is_source {
         true => Repacking { when: End::BeforeFirstRound, from: buffer, into: packed.clone() },
         false => Repacking { when: End::AfterLastRound, from: packed.clone(), into: buffer },
     };
     let memories = Memories::plain(None, Some(packed), 1);
     let repacking = Some(Box::new(repacking));
-    Collective::new(communicator, Task { schedule, memories, combination: None, repacking })
+    Collective::new(invocation, Task { schedule, memories, combination: None, repacking })
 }
 
 /// `MPI_Gather` (section 6.5). `send` is none at a root that works in place; `receive` is none on
@@ -89,32 +92,32 @@ pub(super) fn over_bytes(
 /// # Errors
 /// As for [`bcast`].
 pub fn gather(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     root: Root,
     send: Option<Buffer>,
     receive: Option<EqualBlocks>,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
+    if let Some(remote) = invocation.remote() {
         return inter::gather(
-            communicator,
+            invocation,
             remote,
             root,
             send,
             receive.map(EqualBlocks::into_blocks),
         );
     }
-    let root = root.inside(communicator)?;
+    let root = root.inside(invocation)?;
     let input = input_of(&send);
     let sent_bytes = send.as_ref().map_or(0, Buffer::len);
     let block_bytes = receive.as_ref().map_or(sent_bytes, EqualBlocks::block_bytes);
-    let schedule = schedule(communicator, ScheduleKey::Gather { root, block_bytes, input });
+    let schedule = invocation.schedule(&CollectiveCall::Gather { root, block_bytes, input })?;
     if schedule.counts_bytes() {
         let memories = Memories::plain(send, receive.map(|blocks| blocks.buffer), 1);
-        return Ok(prepared(communicator, schedule, memories));
+        return Ok(prepared(invocation, schedule, memories));
     }
     let send = send.map_or(Blocks::Absent, Blocks::single);
     let receive = receive.map_or(Blocks::Absent, EqualBlocks::into_blocks);
-    Ok(in_blocks(communicator, schedule, block_bytes, send, receive))
+    Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
 /// `MPI_Gatherv` (section 6.5): as [`gather`], with one buffer for each rank.
@@ -122,19 +125,19 @@ pub fn gather(
 /// # Errors
 /// As for [`bcast`].
 pub fn gatherv(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     root: Root,
     send: Option<Buffer>,
     receive: Option<Vec<Buffer>>,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
-        return inter::gather(communicator, remote, root, send, receive.map(Blocks::Each));
+    if let Some(remote) = invocation.remote() {
+        return inter::gather(invocation, remote, root, send, receive.map(Blocks::Each));
     }
-    let root = root.inside(communicator)?;
-    let key = ScheduleKey::Gatherv { root, input: input_of(&send) };
+    let root = root.inside(invocation)?;
+    let call = CollectiveCall::Gatherv { root, input: input_of(&send) };
     let send = send.map_or(Blocks::Absent, Blocks::single);
     let receive = receive.map_or(Blocks::Absent, Blocks::Each);
-    Ok(prepare(communicator, key, Memories::apart(send, receive, Blocks::Absent)))
+    prepare(invocation, &call, Memories::apart(send, receive, Blocks::Absent))
 }
 
 /// `MPI_Scatter` (section 6.6). `send` is none on all but the root; `receive` is none at a root
@@ -143,32 +146,32 @@ pub fn gatherv(
 /// # Errors
 /// As for [`bcast`].
 pub fn scatter(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     root: Root,
     send: Option<EqualBlocks>,
     receive: Option<Buffer>,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
+    if let Some(remote) = invocation.remote() {
         return inter::scatter(
-            communicator,
+            invocation,
             remote,
             root,
             send.map(EqualBlocks::into_blocks),
             receive,
         );
     }
-    let root = root.inside(communicator)?;
+    let root = root.inside(invocation)?;
     let input = input_of(&receive);
     let received_bytes = receive.as_ref().map_or(0, Buffer::len);
     let block_bytes = send.as_ref().map_or(received_bytes, EqualBlocks::block_bytes);
-    let schedule = schedule(communicator, ScheduleKey::Scatter { root, block_bytes, input });
+    let schedule = invocation.schedule(&CollectiveCall::Scatter { root, block_bytes, input })?;
     if schedule.counts_bytes() {
         let memories = Memories::plain(send.map(|blocks| blocks.buffer), receive, 1);
-        return Ok(prepared(communicator, schedule, memories));
+        return Ok(prepared(invocation, schedule, memories));
     }
     let send = send.map_or(Blocks::Absent, EqualBlocks::into_blocks);
     let receive = receive.map_or(Blocks::Absent, Blocks::single);
-    Ok(in_blocks(communicator, schedule, block_bytes, send, receive))
+    Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
 /// `MPI_Scatterv` (section 6.6): as [`scatter`], with one buffer for each rank.
@@ -176,134 +179,129 @@ pub fn scatter(
 /// # Errors
 /// As for [`bcast`].
 pub fn scatterv(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     root: Root,
     send: Option<Vec<Buffer>>,
     receive: Option<Buffer>,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
-        return inter::scatter(communicator, remote, root, send.map(Blocks::Each), receive);
+    if let Some(remote) = invocation.remote() {
+        return inter::scatter(invocation, remote, root, send.map(Blocks::Each), receive);
     }
-    let root = root.inside(communicator)?;
-    let key = ScheduleKey::Scatterv { root, input: input_of(&receive) };
+    let root = root.inside(invocation)?;
+    let call = CollectiveCall::Scatterv { root, input: input_of(&receive) };
     let send = send.map_or(Blocks::Absent, Blocks::Each);
     let receive = receive.map_or(Blocks::Absent, Blocks::single);
-    Ok(prepare(communicator, key, Memories::apart(send, receive, Blocks::Absent)))
+    prepare(invocation, &call, Memories::apart(send, receive, Blocks::Absent))
 }
 
 /// `MPI_Allgather` (section 6.7). `send` is none for a process that works in place.
 pub fn allgather(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     send: Option<Buffer>,
     receive: EqualBlocks,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
-        return inter::allgather(communicator, remote, send, receive);
+    if let Some(remote) = invocation.remote() {
+        return inter::allgather(invocation, remote, send, receive);
     }
     let block_bytes = receive.block_bytes();
-    let key = ScheduleKey::Allgather { block_bytes, input: input_of(&send) };
-    let schedule = schedule(communicator, key);
+    let call = CollectiveCall::Allgather { block_bytes, input: input_of(&send) };
+    let schedule = invocation.schedule(&call)?;
     if schedule.counts_bytes() {
-        return Ok(in_bytes(communicator, schedule, send, receive.buffer));
+        return Ok(in_bytes(invocation, schedule, send, receive.buffer));
     }
     let send = send.map_or(Blocks::Absent, Blocks::single);
     let receive = receive.into_blocks();
-    Ok(in_blocks(communicator, schedule, block_bytes, send, receive))
+    Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
 /// `MPI_Allgatherv` (section 6.7), with one buffer for each rank.
 pub fn allgatherv(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     send: Option<Buffer>,
     receive: Vec<Buffer>,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
-        return inter::allgatherv(communicator, remote, send, receive);
+    if let Some(remote) = invocation.remote() {
+        return inter::allgatherv(invocation, remote, send, receive);
     }
     let total_bytes = receive.iter().map(Buffer::len).sum();
-    let key = ScheduleKey::Allgatherv { total_bytes, input: input_of(&send) };
+    let call = CollectiveCall::Allgatherv { total_bytes, input: input_of(&send) };
     let send = send.map_or(Blocks::Absent, Blocks::single);
     let memories = Memories::apart(send, Blocks::Each(receive), Blocks::Absent);
-    Ok(prepare(communicator, key, memories))
+    prepare(invocation, &call, memories)
 }
 
 /// `MPI_Alltoall` (section 6.8). `send` is none for a process that works in place.
 pub fn alltoall(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     send: Option<EqualBlocks>,
     receive: EqualBlocks,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
+    if let Some(remote) = invocation.remote() {
         return inter::alltoall(
-            communicator,
+            invocation,
             remote,
             send.map(EqualBlocks::into_blocks),
             receive.into_blocks(),
         );
     }
     let block_bytes = receive.block_bytes();
-    let key = ScheduleKey::Alltoall { block_bytes, input: input_of(&send) };
-    let schedule = schedule(communicator, key);
+    let call = CollectiveCall::Alltoall { block_bytes, input: input_of(&send) };
+    let schedule = invocation.schedule(&call)?;
     if schedule.counts_bytes() {
         let send = send.map(|blocks| blocks.buffer);
-        return Ok(in_bytes(communicator, schedule, send, receive.buffer));
+        return Ok(in_bytes(invocation, schedule, send, receive.buffer));
     }
     let send = send.map_or(Blocks::Absent, EqualBlocks::into_blocks);
     let receive = receive.into_blocks();
-    Ok(in_blocks(communicator, schedule, block_bytes, send, receive))
+    Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
 /// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), with one buffer for each rank.
 pub fn alltoallv(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     send: Option<Vec<Buffer>>,
     receive: Vec<Buffer>,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
-        return inter::alltoall(
-            communicator,
-            remote,
-            send.map(Blocks::Each),
-            Blocks::Each(receive),
-        );
+    if let Some(remote) = invocation.remote() {
+        return inter::alltoall(invocation, remote, send.map(Blocks::Each), Blocks::Each(receive));
     }
-    let schedule = schedule(communicator, ScheduleKey::Alltoallv { input: input_of(&send) });
+    let schedule = invocation.schedule(&CollectiveCall::Alltoallv { input: input_of(&send) })?;
     let scratch_blocks = schedule.scratch_blocks();
     let scratch = match scratch_blocks {
         0 => Blocks::Absent,
         // Scratch block `i` takes what comes into block `i` of the receive buffer.
-        _ => packed_like(communicator, &receive[..scratch_blocks]),
+        _ => packed_like(invocation, &receive[..scratch_blocks]),
     };
     let send = send.map_or(Blocks::Absent, Blocks::Each);
     let memories = Memories::apart(send, Blocks::Each(receive), scratch);
-    Ok(prepared(communicator, schedule, memories))
+    Ok(prepared(invocation, schedule, memories))
 }
 
 /// An allgather in place over packed blocks, for purposes of our own.
 pub(crate) fn allgather_packed(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     buffer: Buffer,
     block_bytes: usize,
-) -> Collective {
-    let key = ScheduleKey::Allgather { block_bytes, input: Input::InPlace };
-    let schedule = schedule(communicator, key);
+) -> Result<Collective> {
+    let call = CollectiveCall::Allgather { block_bytes, input: Input::InPlace };
+    let schedule = invocation.schedule(&call)?;
     let unit = if schedule.counts_bytes() { 1 } else { block_bytes };
     let receive = Blocks::Bytes { buffer, unit };
-    in_blocks(communicator, schedule, block_bytes, Blocks::Absent, receive)
+    Ok(in_blocks(invocation, schedule, block_bytes, Blocks::Absent, receive))
 }
 
 /// An alltoall over packed blocks, for purposes of our own.
 pub(crate) fn alltoall_packed(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     send: Buffer,
     receive: Buffer,
     block_bytes: usize,
-) -> Collective {
-    let key = ScheduleKey::Alltoall { block_bytes, input: Input::SendBuffer };
-    let schedule = schedule(communicator, key);
+) -> Result<Collective> {
+    let call = CollectiveCall::Alltoall { block_bytes, input: Input::SendBuffer };
+    let schedule = invocation.schedule(&call)?;
     let unit = if schedule.counts_bytes() { 1 } else { block_bytes };
     let [send, receive] = [send, receive].map(|buffer| Blocks::Bytes { buffer, unit });
-    in_blocks(communicator, schedule, block_bytes, send, receive)
+    Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
 }
 
 /// This process as the algorithms see it.
@@ -315,48 +313,39 @@ pub(super) fn member(communicator: &Communicator) -> Member<'_> {
     }
 }
 
-/// What this process does in an operation.
-#[inline]
-pub(super) fn schedule(communicator: &Communicator, key: ScheduleKey) -> Rc<Schedule> {
-    communicator.cache.schedule(communicator, key)
-}
-
+#[inline(always)]
 pub(super) fn prepare(
-    communicator: &Rc<Communicator>,
-    key: ScheduleKey,
+    invocation: &Invocation<'_>,
+    call: &CollectiveCall,
     memories: Memories,
-) -> Collective {
-    prepared(communicator, schedule(communicator, key), memories)
+) -> Result<Collective> {
+    Ok(prepared(invocation, invocation.schedule(call)?, memories))
 }
 
 #[inline(always)]
-fn prepared(
-    communicator: &Rc<Communicator>,
-    schedule: Rc<Schedule>,
-    memories: Memories,
-) -> Collective {
-    Collective::new(communicator, Task::moving(schedule, memories))
+fn prepared(invocation: &Invocation<'_>, schedule: Rc<Schedule>, memories: Memories) -> Collective {
+    Collective::new(invocation, Task::moving(schedule, memories))
 }
 
 /// Of a schedule that counts bytes, with the scratch memory that it needs.
 #[inline]
 fn in_bytes(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     schedule: Rc<Schedule>,
     send: Option<Buffer>,
     receive: Buffer,
 ) -> Collective {
     if schedule.scratch_blocks() == 0 {
-        return prepared(communicator, schedule, Memories::plain(send, Some(receive), 1));
+        return prepared(invocation, schedule, Memories::plain(send, Some(receive), 1));
     }
     let bytes = |buffer| Blocks::Bytes { buffer, unit: 1 };
-    in_blocks(communicator, schedule, 1, send.map_or(Blocks::Absent, bytes), bytes(receive))
+    in_blocks(invocation, schedule, 1, send.map_or(Blocks::Absent, bytes), bytes(receive))
 }
 
 /// With the scratch memory that the schedule needs.
 #[inline(never)]
 fn in_blocks(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     schedule: Rc<Schedule>,
     block_bytes: usize,
     send: Blocks,
@@ -366,11 +355,11 @@ fn in_blocks(
         0 => Blocks::Absent,
         blocks => {
             let bytes = blocks * block_bytes;
-            let buffer = communicator.cache.scratch(bytes);
+            let buffer = invocation.cache.scratch(bytes);
             Blocks::Bytes { buffer, unit: block_bytes }
         }
     };
-    prepared(communicator, schedule, Memories::apart(send, receive, scratch))
+    prepared(invocation, schedule, Memories::apart(send, receive, scratch))
 }
 
 pub(super) fn input_of<T>(buffer: &Option<T>) -> Input {

@@ -9,8 +9,7 @@ use memory::Buffer;
 
 use super::blocks::{Blocks, Memories};
 use super::execution::Task;
-use super::{Collective, EqualBlocks};
-use crate::communicator::Communicator;
+use super::{Collective, EqualBlocks, Invocation};
 
 /// `MPI_Neighbor_allgather` (section 8.6.1): the same data to all destinations, a block from each
 /// source.
@@ -18,12 +17,12 @@ use crate::communicator::Communicator;
 /// # Errors
 /// `Topology` if the communicator has none; so for all that follow.
 pub fn neighbor_allgather(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     send: Buffer,
     receive: EqualBlocks,
 ) -> Result<Collective> {
-    let schedule = communicator.required_surroundings()?.allgather();
-    Ok(prepare(communicator, schedule, Blocks::single(send), receive.into_blocks()))
+    let schedule = invocation.required_surroundings()?.allgather();
+    Ok(prepare(invocation, schedule, Blocks::single(send), receive.into_blocks()))
 }
 
 /// `MPI_Neighbor_allgatherv` (section 8.6.1), with one buffer for each source.
@@ -31,12 +30,12 @@ pub fn neighbor_allgather(
 /// # Errors
 /// As for [`neighbor_allgather`].
 pub fn neighbor_allgatherv(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     send: Buffer,
     receive: Vec<Buffer>,
 ) -> Result<Collective> {
-    let schedule = communicator.required_surroundings()?.allgather();
-    Ok(prepare(communicator, schedule, Blocks::single(send), Blocks::Each(receive)))
+    let schedule = invocation.required_surroundings()?.allgather();
+    Ok(prepare(invocation, schedule, Blocks::single(send), Blocks::Each(receive)))
 }
 
 /// `MPI_Neighbor_alltoall` (section 8.6.2): a block to each destination, a block from each source.
@@ -44,12 +43,12 @@ pub fn neighbor_allgatherv(
 /// # Errors
 /// As for [`neighbor_allgather`].
 pub fn neighbor_alltoall(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     send: EqualBlocks,
     receive: EqualBlocks,
 ) -> Result<Collective> {
-    let schedule = communicator.required_surroundings()?.alltoall();
-    Ok(prepare(communicator, schedule, send.into_blocks(), receive.into_blocks()))
+    let schedule = invocation.required_surroundings()?.alltoall();
+    Ok(prepare(invocation, schedule, send.into_blocks(), receive.into_blocks()))
 }
 
 /// `MPI_Neighbor_alltoallv` and `MPI_Neighbor_alltoallw` (section 8.6.2), with one buffer for each
@@ -58,20 +57,20 @@ pub fn neighbor_alltoall(
 /// # Errors
 /// As for [`neighbor_allgather`].
 pub fn neighbor_alltoallv(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     send: Vec<Buffer>,
     receive: Vec<Buffer>,
 ) -> Result<Collective> {
-    let schedule = communicator.required_surroundings()?.alltoall();
-    Ok(prepare(communicator, schedule, Blocks::Each(send), Blocks::Each(receive)))
+    let schedule = invocation.required_surroundings()?.alltoall();
+    Ok(prepare(invocation, schedule, Blocks::Each(send), Blocks::Each(receive)))
 }
 
 fn prepare(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     schedule: &Rc<Schedule>,
     send: Blocks,
     receive: Blocks,
 ) -> Collective {
     let memories = Memories::apart(send, receive, Blocks::Absent);
-    Collective::new(communicator, Task::moving(Rc::clone(schedule), memories))
+    Collective::new(invocation, Task::moving(Rc::clone(schedule), memories))
 }

@@ -4,17 +4,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Result;
-use collectives::board;
-use collectives::{BOARD, Operands, Schedule};
+use collectives::{CollectiveCall, Operands, Schedule};
 use datatype::{Datatype, Lent};
 use memory::Buffer;
 
-use super::Collective;
 use super::blocks::{Blocks, Memories, element_room, elements_in, is_packed};
-use super::cache::ScheduleKey;
 use super::execution::Task;
 use super::inter::{self, Root};
-use super::movement::{input_of, member, schedule};
+use super::movement::input_of;
+use super::{Collective, Invocation};
 use crate::communicator::Communicator;
 use crate::operation::Combination;
 
@@ -49,17 +47,17 @@ impl Reduction {
 /// `Root` if there is no such rank.
 #[inline(always)]
 pub fn reduce(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     root: Root,
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
-        return inter::reduce(communicator, remote, root, count, reduction);
+    if let Some(remote) = invocation.remote() {
+        return inter::reduce(invocation, remote, root, count, reduction);
     }
-    let root = root.inside(communicator)?;
+    let root = root.inside(invocation)?;
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
-    prepare(communicator, ScheduleKey::Reduce { root, operands, input }, reduction)
+    prepare(invocation, CollectiveCall::Reduce { root, operands, input }, reduction)
 }
 
 /// `MPI_Allreduce` (section 6.9.6) of `count` elements.
@@ -68,15 +66,15 @@ pub fn reduce(
 /// As for [`reduce`].
 #[inline(always)]
 pub fn allreduce(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
-        return inter::allreduce(communicator, remote, count, reduction);
+    if let Some(remote) = invocation.remote() {
+        return inter::allreduce(invocation, remote, count, reduction);
     }
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
-    prepare(communicator, ScheduleKey::Allreduce { operands, input }, reduction)
+    prepare(invocation, CollectiveCall::Allreduce { operands, input }, reduction)
 }
 
 /// `MPI_Reduce_scatter_block` (section 6.10.1): each process gets `count` elements.
@@ -85,16 +83,16 @@ pub fn allreduce(
 /// As for [`reduce`].
 #[inline(always)]
 pub fn reduce_scatter_block(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
-        let counts = vec![count; communicator.size() as usize];
-        return inter::reduce_scatter(communicator, remote, &counts, reduction);
+    if let Some(remote) = invocation.remote() {
+        let counts = vec![count; invocation.size() as usize];
+        return inter::reduce_scatter(invocation, remote, &counts, reduction);
     }
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
-    prepare(communicator, ScheduleKey::ReduceScatterBlock { operands, input }, reduction)
+    prepare(invocation, CollectiveCall::ReduceScatterBlock { operands, input }, reduction)
 }
 
 /// `MPI_Reduce_scatter` (section 6.10.2): rank `i` gets `counts[i]` elements.
@@ -102,26 +100,15 @@ pub fn reduce_scatter_block(
 /// # Errors
 /// As for [`reduce`].
 pub fn reduce_scatter(
-    communicator: &Rc<Communicator>,
-    counts: &[usize],
+    invocation: &Invocation<'_>,
+    counts: Vec<usize>,
     reduction: Reduction,
 ) -> Result<Collective> {
-    if let Some(remote) = communicator.remote() {
-        return inter::reduce_scatter(communicator, remote, counts, reduction);
+    if let Some(remote) = invocation.remote() {
+        return inter::reduce_scatter(invocation, remote, &counts, reduction);
     }
-    let operands = reduction.operands(counts.iter().sum());
-    let input = input_of(&reduction.send);
-    let (member, rooms) = (member(communicator), communicator.board_place().rooms());
-    let asked = (operands, input, rooms.is_some());
-    let schedule = communicator.cache.reduce_scatter(asked, counts, || {
-        let operation = collectives::Operation::ReduceScatter;
-        let each = operands.bytes().div_ceil(member.size as usize);
-        let on_board = |room| board::reduce_scatter(member, room, counts, operands, input);
-        let best = rooms.map(|rooms| (rooms, operation.candidates(member, Some(rooms), each)[0].0));
-        let on_board = best.filter(|best| best.1 == BOARD).and_then(|best| best.0.fit(on_board));
-        on_board.unwrap_or_else(|| collectives::reduce_scatter(member, counts, operands, input))
-    });
-    execute(communicator, schedule, reduction)
+    let (operands, input) = (reduction.operands(counts.iter().sum()), input_of(&reduction.send));
+    prepare(invocation, CollectiveCall::ReduceScatter { counts, operands, input }, reduction)
 }
 
 /// `MPI_Scan` (section 6.11.1) of `count` elements.
@@ -129,14 +116,10 @@ pub fn reduce_scatter(
 /// # Errors
 /// `Comm` on an intercommunicator.
 #[inline(always)]
-pub fn scan(
-    communicator: &Rc<Communicator>,
-    count: usize,
-    reduction: Reduction,
-) -> Result<Collective> {
-    inter::refuse(communicator)?;
+pub fn scan(invocation: &Invocation<'_>, count: usize, reduction: Reduction) -> Result<Collective> {
+    inter::refuse(invocation)?;
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
-    prepare(communicator, ScheduleKey::Scan { operands, input }, reduction)
+    prepare(invocation, CollectiveCall::Scan { operands, input }, reduction)
 }
 
 /// `MPI_Exscan` (section 6.11.2) of `count` elements; rank 0 gets nothing.
@@ -145,28 +128,28 @@ pub fn scan(
 /// As for [`scan`].
 #[inline(always)]
 pub fn exscan(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     count: usize,
     reduction: Reduction,
 ) -> Result<Collective> {
-    inter::refuse(communicator)?;
+    inter::refuse(invocation)?;
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
-    prepare(communicator, ScheduleKey::Exscan { operands, input }, reduction)
+    prepare(invocation, CollectiveCall::Exscan { operands, input }, reduction)
 }
 
 #[inline(always)]
 fn prepare(
-    communicator: &Rc<Communicator>,
-    key: ScheduleKey,
+    invocation: &Invocation<'_>,
+    call: CollectiveCall,
     reduction: Reduction,
 ) -> Result<Collective> {
-    let schedule = schedule(communicator, key);
-    execute(communicator, schedule, reduction)
+    let schedule = invocation.schedule(&call)?;
+    execute(invocation, schedule, reduction)
 }
 
 #[inline(always)]
 pub(super) fn execute(
-    communicator: &Rc<Communicator>,
+    invocation: &Invocation<'_>,
     schedule: Rc<Schedule>,
     reduction: Reduction,
 ) -> Result<Collective> {
@@ -176,10 +159,10 @@ pub(super) fn execute(
         0 if is_packed(&datatype) && is_plain(&send) && is_plain(&receive) => {
             Memories::plain(send, receive, combination.element_bytes())
         }
-        scratch_blocks => memories_apart(communicator, (send, receive), &datatype, scratch_blocks),
+        scratch_blocks => memories_apart(invocation, (send, receive), &datatype, scratch_blocks),
     };
     let combination = Some(combination);
-    Ok(Collective::new(communicator, Task { schedule, memories, combination, repacking: None }))
+    Ok(Collective::new(invocation, Task { schedule, memories, combination, repacking: None }))
 }
 
 #[inline(never)]

@@ -29,8 +29,7 @@ pub struct Underway {
 
 impl Underway {
     pub(super) fn new(prepared: Collective, tag: i32) -> Rc<Self> {
-        let mut execution = Execution::new(prepared.task, Vec::new());
-        execution.not_blocking();
+        let execution = Execution::new(prepared.task, prepared.form, Vec::new());
         Rc::new(Self {
             communicator: prepared.communicator,
             execution: RefCell::new(execution),

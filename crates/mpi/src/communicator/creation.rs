@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use ::topology::JobMap;
 use base::{Error, ErrorClass, GateId, Result};
+use collectives::CallForm;
 use memory::Buffer;
 
 use super::{Communicator, ContextBlock, GROUP_TAGS, Parts, Purpose, Remote, Spaces};
 use crate::Process;
 use crate::attribute::{Attributes, ObjectName};
-use crate::collective::{self, Link};
+use crate::collective::{self, Invocation, Link};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::session::Session;
@@ -56,7 +57,7 @@ impl Process {
             return subgroup.and(created);
         }
         // Taken in any case, so that the counters of all processes stay alike.
-        let tag = communicator.take_tag();
+        let tag = communicator.take_tag(CallForm::Blocking);
         check_subgroup(communicator, group)?;
         self.create_in_group(communicator, group, tag)
     }
@@ -163,10 +164,11 @@ impl Process {
         let own = Choices::room(communicator.size());
         own.write(communicator.rank() as usize * Choice::BYTES, &mine.to_bytes());
         let Some(remote) = communicator.remote() else {
-            self.complete(collective::allgather_packed(communicator, own.clone(), Choice::BYTES))?;
+            let invocation = Invocation::blocking(communicator);
+            self.complete(collective::allgather_packed(&invocation, own.clone(), Choice::BYTES)?)?;
             return Ok(Choices { own: Choices::read(&own), others: Vec::new() });
         };
-        let tag = communicator.take_tag();
+        let tag = communicator.take_tag(CallForm::Blocking);
         let others = Choices::room(remote.group.size());
         let member = (communicator.rank(), communicator.size());
         let link = Link::within(self, communicator, communicator.group());
@@ -175,7 +177,8 @@ impl Process {
             (communicator.rank() as usize * Choice::BYTES) as isize,
             Choice::BYTES,
         );
-        self.complete(collective::across_packed(communicator, remote, mine, others.clone()))?;
+        let invocation = Invocation::blocking(communicator);
+        self.complete(collective::across_packed(&invocation, remote, mine, others.clone()))?;
         Ok(Choices { own: Choices::read(&own), others: Choices::read(&others) })
     }
 

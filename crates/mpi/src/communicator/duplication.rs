@@ -9,7 +9,7 @@ use super::creation::Origin;
 use super::{Communicator, ContextBlock};
 use crate::Process;
 use crate::attribute::{Attributes, ObjectName};
-use crate::collective::{self, Collective, Root};
+use crate::collective::{self, Collective, Invocation, Root};
 use crate::info::Info;
 use crate::request::Request;
 
@@ -24,7 +24,7 @@ impl Process {
         communicator: &Rc<Communicator>,
         object: ObjectName,
     ) -> Result<Rc<Communicator>> {
-        let (agreement, told) = self.agreement(communicator);
+        let (agreement, told) = self.agreement(&Invocation::blocking(communicator))?;
         self.complete(agreement)?;
         let attributes = communicator.attributes().copied(object)?;
         let copy = self.copy_of(communicator, attributes);
@@ -57,11 +57,11 @@ impl Process {
         communicator: &Rc<Communicator>,
         object: ObjectName,
     ) -> Result<(Rc<Communicator>, Request)> {
-        let (agreement, told) = self.agreement(communicator);
+        let (agreement, told) = self.agreement(&Invocation::nonblocking(communicator))?;
         let attributes = match communicator.attributes().copied(object) {
             Ok(attributes) => attributes,
             Err(error) => {
-                self.begin(agreement);
+                self.collective_request(agreement);
                 return Err(error);
             }
         };
@@ -71,7 +71,7 @@ impl Process {
             made.open(process.open_spaces(&made, contexts_in(&told)?));
             Ok(())
         }));
-        Ok((copy, self.begin(agreement)))
+        Ok((copy, self.collective_request(agreement)))
     }
 
     /// A duplicate that is not ready.
@@ -84,25 +84,20 @@ impl Process {
 
     /// The exchange in which all processes hear of contexts for another communicator with the same
     /// processes, and where it leaves them.
-    pub(super) fn agreement(&self, communicator: &Rc<Communicator>) -> (Collective, Buffer) {
-        let leads = communicator.rank() == 0;
+    pub(super) fn agreement(&self, invocation: &Invocation<'_>) -> Result<(Collective, Buffer)> {
+        let leads = invocation.rank() == 0;
         let own = packed(ContextBlock::BYTES);
         if leads {
             own.write(0, &self.contexts().take().to_bytes());
         }
-        match communicator.remote() {
-            None => {
-                let exchange = collective::bcast(communicator, Root::Rank(0), own.clone());
-                (exchange.expect("there is a rank 0"), own)
-            }
+        Ok(match invocation.remote() {
+            None => (collective::bcast(invocation, Root::Rank(0), own.clone())?, own),
             Some(remote) => {
                 // Those of the side that comes first in the numbers come first.
                 let told = packed(2 * ContextBlock::BYTES);
-                let exchange =
-                    collective::leaders_tell_all(communicator, remote, own, told.clone());
-                (exchange, told)
+                (collective::leaders_tell_all(invocation, remote, own, told.clone()), told)
             }
-        }
+        })
     }
 }
 

@@ -22,7 +22,7 @@ use super::inter::Bridge;
 use super::{Communicator, ContextBlock};
 use crate::Process;
 use crate::attribute::Attributes;
-use crate::collective;
+use crate::collective::{self, Invocation};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 
@@ -98,7 +98,7 @@ impl Process {
         });
         let created = self.create_intercommunicator(&local, groups.local_leader, bridge)?;
         self.connect_all(created.peers());
-        self.complete(collective::barrier(&created))?;
+        self.complete(collective::barrier(&Invocation::blocking(&created))?)?;
         Ok(created)
     }
 

@@ -9,7 +9,7 @@ use super::duplication::packed;
 use super::{Communicator, ContextBlock, Remote};
 use crate::Process;
 use crate::attribute::Attributes;
-use crate::collective::{self, Root};
+use crate::collective::{self, Invocation, Root};
 use crate::group::Group;
 use crate::point_to_point::{Destination, SendMode, Source};
 use crate::request::Request;
@@ -121,14 +121,22 @@ impl Process {
             header.write(0, &(bytes.len() as u32).to_le_bytes());
             header.write(4, &own.candidate.to_bytes());
         }
-        self.complete(collective::bcast(local, Root::Rank(leader), header.clone())?)?;
+        self.complete(collective::bcast(
+            &Invocation::blocking(local),
+            Root::Rank(leader),
+            header.clone(),
+        )?)?;
         let (mut length, mut candidate) = ([0; 4], [0; ContextBlock::BYTES]);
         header.read(0, &mut length);
         header.read(4, &mut candidate);
         let length = u32::from_le_bytes(length) as usize;
         let body = packed(length);
         body.write(0, &bytes);
-        self.complete(collective::bcast(local, Root::Rank(leader), body.clone())?)?;
+        self.complete(collective::bcast(
+            &Invocation::blocking(local),
+            Root::Rank(leader),
+            body.clone(),
+        )?)?;
         let mut bytes = vec![0; length];
         body.read(0, &mut bytes);
         match sides {
@@ -181,7 +189,8 @@ impl Process {
             own.write(ContextBlock::BYTES, &[u8::from(high)]);
         }
         let told = packed(2 * own.len());
-        self.complete(collective::leaders_tell_all(communicator, remote, own, told.clone()))?;
+        let invocation = Invocation::blocking(communicator);
+        self.complete(collective::leaders_tell_all(&invocation, remote, own, told.clone()))?;
         let block = super::duplication::contexts_in(&told)?;
         let high_of = |side: usize| {
             let mut byte = [0];

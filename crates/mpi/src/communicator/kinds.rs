@@ -10,7 +10,7 @@ use topology::{CpuSet, DeviceKind, Kind};
 use super::Communicator;
 use super::duplication::packed;
 use crate::Process;
-use crate::collective;
+use crate::collective::{self, Invocation};
 use crate::info::Info;
 use crate::session::ProcessSet;
 
@@ -141,7 +141,8 @@ impl Process {
         let own: Option<Place> = asks.then(|| ALL.map(|kind| Part(kind).instance(cores)));
         let all = packed(communicator.size() as usize * PLACE_BYTES);
         all.write(communicator.rank() as usize * PLACE_BYTES, &bytes_of(own));
-        self.complete(collective::allgather_packed(communicator, all.clone(), PLACE_BYTES))?;
+        let invocation = Invocation::blocking(communicator);
+        self.complete(collective::allgather_packed(&invocation, all.clone(), PLACE_BYTES)?)?;
         if !asks {
             return Ok(None);
         }

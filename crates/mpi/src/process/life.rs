@@ -11,7 +11,7 @@ use sys::cores;
 
 use super::waiting::LOOKS;
 use super::{Process, Started, ThreadLevel};
-use crate::collective;
+use crate::collective::{self, Invocation};
 use crate::communicator::Contexts;
 use crate::group::Group;
 
@@ -107,7 +107,8 @@ impl Process {
         if self.runtime().records() {
             self.write_record(&mut absence);
         }
-        let barrier = self.begin(collective::barrier(self.world()));
+        let barrier = collective::barrier(&Invocation::nonblocking(self.world()))?;
+        let barrier = self.collective_request(barrier);
         // Those that an error has ended will not come; then the launcher's barrier must do.
         self.wait_until(&mut |process| {
             process.is_ready(&barrier) || absence.is_certain(&started.job)

@@ -8,7 +8,7 @@ use runtime::{Sent, configuration};
 
 use super::Process;
 use super::life::Absence;
-use crate::collective::{self, Collective, Root};
+use crate::collective::{self, Collective, Invocation, Root};
 
 /// What a process tells of one peer: its rank, bytes, messages.
 const ENTRY_BYTES: usize = 24;
@@ -21,8 +21,9 @@ impl Process {
         let (world, file) = (self.world(), configuration::record());
         let counts = scratch(world.size() as usize * 8);
         counts.write(world.rank() as usize * 8, &(recorded.len() as u64).to_le_bytes());
-        let exchange = collective::allgather_packed(world, counts.clone(), 8);
-        let mut is_complete = self.completes(exchange, absence);
+        let invocation = Invocation::nonblocking(world);
+        let exchange = collective::allgather_packed(&invocation, counts.clone(), 8);
+        let mut is_complete = exchange.is_ok_and(|exchange| self.completes(exchange, absence));
         let peers = |rank: u32| read_number(&counts, rank as usize * 8).min(world.size().into());
         let rows: Vec<Buffer> =
             (0..world.size()).map(|rank| scratch(peers(rank) as usize * ENTRY_BYTES)).collect();
@@ -33,7 +34,7 @@ impl Process {
             }
         }
         let into = (world.rank() == 0).then(|| rows.clone());
-        let gather = collective::gatherv(world, Root::Rank(0), Some(own), into);
+        let gather = collective::gatherv(&invocation, Root::Rank(0), Some(own), into);
         is_complete = is_complete && gather.is_ok_and(|gather| self.completes(gather, absence));
         if let (true, true, Some(file)) = (is_complete, world.rank() == 0, file) {
             write(&file, &matrix(&rows));
@@ -42,7 +43,7 @@ impl Process {
 
     /// Runs an operation to its end, if all processes are there.
     fn completes(&self, operation: Collective, absence: &mut Absence) -> bool {
-        let request = self.begin(operation);
+        let request = self.collective_request(operation);
         let job = &self.started().job;
         self.wait_until(&mut |process| process.is_ready(&request) || absence.is_certain(job));
         self.is_ready(&request)

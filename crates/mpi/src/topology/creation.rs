@@ -7,7 +7,7 @@ use memory::Buffer;
 
 use super::{Cartesian, DistributedGraph, Graph, Topology, WeightedEdge};
 use crate::Process;
-use crate::collective::{self, alltoallv};
+use crate::collective::{self, Invocation, alltoallv};
 use crate::communicator::Communicator;
 
 impl Process {
@@ -166,7 +166,8 @@ impl Process {
             .collect();
         let received: Vec<Buffer> =
             heard.iter().map(|notice| scratch(notice.edges() * WeightedEdge::BYTES)).collect();
-        self.complete(alltoallv(communicator, Some(sent), received.clone())?)?;
+        let invocation = Invocation::blocking(communicator);
+        self.complete(alltoallv(&invocation, Some(sent), received.clone())?)?;
         let (mut leaving, mut reaching) = (Vec::new(), Vec::new());
         for (notice, buffer) in heard.iter().zip(&received) {
             let edges = (0..notice.edges()).map(|index| WeightedEdge::read(buffer, index));
@@ -188,9 +189,10 @@ impl Process {
         for (index, notice) in told.iter().enumerate() {
             sent.write(index * Notice::BYTES, &notice.to_bytes());
         }
+        let invocation = Invocation::blocking(communicator);
         let exchange =
-            collective::alltoall_packed(communicator, sent, received.clone(), Notice::BYTES);
-        self.complete(exchange)?;
+            collective::alltoall_packed(&invocation, sent, received.clone(), Notice::BYTES);
+        self.complete(exchange?)?;
         let notice = |index: usize| {
             let mut bytes = [0; Notice::BYTES];
             received.read(index * Notice::BYTES, &mut bytes);

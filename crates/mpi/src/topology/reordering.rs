@@ -14,7 +14,7 @@ use placement::{Affinity, Branch, Placement, Tree, cost, place};
 use super::creation::scratch;
 use super::{DistributedGraph, Neighbors, Topology};
 use crate::Process;
-use crate::collective::{self, allgatherv};
+use crate::collective::{self, Invocation, allgatherv};
 use crate::communicator::Communicator;
 
 impl Process {
@@ -70,7 +70,8 @@ impl Process {
         let size = communicator.size() as usize;
         let lengths = scratch(size * 8);
         lengths.write(communicator.rank() as usize * 8, &(own.len() as u64).to_le_bytes());
-        self.complete(collective::allgather_packed(communicator, lengths.clone(), 8))?;
+        let invocation = Invocation::blocking(communicator);
+        self.complete(collective::allgather_packed(&invocation, lengths.clone(), 8)?)?;
         let length = |rank: usize| {
             let mut bytes = [0; 8];
             lengths.read(rank * 8, &mut bytes);
@@ -79,7 +80,7 @@ impl Process {
         let texts: Vec<Buffer> = (0..size).map(|rank| scratch(length(rank))).collect();
         let sent = scratch(own.len());
         sent.write(0, &own);
-        self.complete(allgatherv(communicator, Some(sent), texts.clone())?)?;
+        self.complete(allgatherv(&invocation, Some(sent), texts.clone())?)?;
         let graph = |text: &Buffer| {
             let mut bytes = vec![0; text.len()];
             text.read(0, &mut bytes);

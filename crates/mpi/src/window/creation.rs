@@ -13,7 +13,7 @@ use super::message::room;
 use super::{Flavor, Share, Window};
 use crate::Process;
 use crate::attribute::ObjectName;
-use crate::collective;
+use crate::collective::{self, Invocation};
 use crate::communicator::Communicator;
 use crate::info::Info;
 
@@ -113,7 +113,7 @@ impl Window {
     pub fn free(self: &Rc<Window>, process: &Process, object: ObjectName) -> Result<()> {
         self.epochs.borrow().check_free()?;
         self.attributes().delete_all(object)?;
-        process.complete(collective::barrier(&self.communicator))?;
+        process.complete(collective::barrier(&Invocation::blocking(&self.communicator))?)?;
         process.windows().borrow_mut().retain(|other| !Rc::ptr_eq(other, self));
         Ok(())
     }
@@ -158,7 +158,8 @@ fn all_agree(process: &Process, communicator: &Rc<Communicator>, yes: bool) -> R
 fn exchange(process: &Process, communicator: &Rc<Communicator>, mine: &[u8]) -> Result<Vec<u8>> {
     let all = room(mine.len() * communicator.size() as usize);
     all.write(communicator.rank() as usize * mine.len(), mine);
-    process.complete(collective::allgather_packed(communicator, all.clone(), mine.len()))?;
+    let invocation = Invocation::blocking(communicator);
+    process.complete(collective::allgather_packed(&invocation, all.clone(), mine.len())?)?;
     let mut bytes = vec![0; all.len()];
     all.read(0, &mut bytes);
     Ok(bytes)
@@ -180,7 +181,8 @@ fn share_memory(
     let told = room(CARD_BYTES);
     let first = communicator.rank() == 0;
     let mine = if first { offer_memory(process, words, length, &told) } else { None };
-    process.complete(collective::bcast(communicator, collective::Root::Rank(0), told.clone())?)?;
+    let invocation = Invocation::blocking(communicator);
+    process.complete(collective::bcast(&invocation, collective::Root::Rank(0), told.clone())?)?;
     let mut text = [0; CARD_BYTES];
     told.read(0, &mut text);
     if text[0] == 0 {

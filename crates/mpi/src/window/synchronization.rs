@@ -12,7 +12,7 @@ use super::locks::SharedLock;
 use super::message::{Kind, POST_TAG, Refusal, Request, room};
 use super::{LockKind, Window};
 use crate::Process;
-use crate::collective;
+use crate::collective::{self, Invocation};
 use crate::group::Group;
 
 /// How long the owner of a part that came with a window may take to fill it before its next call.
@@ -36,7 +36,8 @@ impl Window {
         let outcome = self.settle(process, None);
         self.epochs.borrow_mut().fenced(goes_on);
         fence(Ordering::SeqCst);
-        let met = process.complete(collective::barrier(&self.communicator));
+        let barrier = collective::barrier(&Invocation::blocking(&self.communicator));
+        let met = barrier.and_then(|barrier| process.complete(barrier));
         fence(Ordering::SeqCst);
         outcome.and(met)
     }

@@ -2,10 +2,10 @@
 //! 6.8 of the standard).
 
 use memory::Buffer;
-use mpi::collective::{self, Collective, Root};
+use mpi::collective::{self, Collective, Invocation, Root};
 
 use super::blocks::{BlockList, equal_blocks};
-use crate::arguments::{Blocks, Elements, KnownCommunicator};
+use crate::arguments::{Blocks, Elements};
 use crate::entry::Call;
 use crate::failure::Outcome;
 
@@ -18,20 +18,20 @@ enum InPlace {
 
 impl InPlace {
     /// Only the root may work in place.
-    fn of(root: Root, comm: &KnownCommunicator) -> Self {
+    fn of(root: Root, comm: &Invocation<'_>) -> Self {
         if root.is_here(comm) { InPlace::Allowed } else { InPlace::Refused }
     }
 }
 
-pub fn barrier(_call: &Call, comm: &KnownCommunicator) -> Outcome<Collective> {
-    Ok(collective::barrier(comm))
+pub fn barrier(_call: &Call, comm: &Invocation<'_>) -> Outcome<Collective> {
+    Ok(collective::barrier(comm)?)
 }
 
 pub fn bcast(
     call: &Call,
     buffer: Option<Elements>,
     root: Root,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     match buffer {
         None => Ok(collective::beside_the_root(comm)),
@@ -61,7 +61,7 @@ pub fn gather(
     send: Option<Elements>,
     receive: Option<Blocks>,
     root: Root,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     let sent = own_if_any(call, send, InPlace::of(root, comm))?;
     let received = receive.map(|blocks| equal_blocks(call, &blocks)).transpose()?;
@@ -73,7 +73,7 @@ pub fn gatherv(
     send: Option<Elements>,
     receive: Option<BlockList>,
     root: Root,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     let sent = own_if_any(call, send, InPlace::of(root, comm))?;
     let received = receive.map(|blocks| blocks.buffers(call)).transpose()?;
@@ -85,7 +85,7 @@ pub fn scatter(
     send: Option<Blocks>,
     receive: Option<Elements>,
     root: Root,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     let received = own_if_any(call, receive, InPlace::of(root, comm))?;
     let sent = send.map(|blocks| equal_blocks(call, &blocks)).transpose()?;
@@ -97,7 +97,7 @@ pub fn scatterv(
     send: Option<BlockList>,
     receive: Option<Elements>,
     root: Root,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     let received = own_if_any(call, receive, InPlace::of(root, comm))?;
     let sent = send.map(|blocks| blocks.buffers(call)).transpose()?;
@@ -108,7 +108,7 @@ pub fn allgather(
     call: &Call,
     send: Elements,
     receive: Blocks,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     let sent = own(call, &send, InPlace::Allowed)?;
     Ok(collective::allgather(comm, sent, equal_blocks(call, &receive)?)?)
@@ -118,7 +118,7 @@ pub fn allgatherv(
     call: &Call,
     send: Elements,
     receive: BlockList,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     let sent = own(call, &send, InPlace::Allowed)?;
     Ok(collective::allgatherv(comm, sent, receive.buffers(call)?)?)
@@ -128,7 +128,7 @@ pub fn alltoall(
     call: &Call,
     send: Blocks,
     receive: Blocks,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     let sent = match send.elements().is_in_place() {
         true => None,
@@ -142,7 +142,7 @@ pub fn alltoallv(
     call: &Call,
     send: BlockList,
     receive: BlockList,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     let sent = match send.is_in_place() {
         true => None,

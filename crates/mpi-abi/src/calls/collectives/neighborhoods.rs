@@ -1,7 +1,7 @@
 //! Neighbourhood collectives: from arguments to what is ready to run (section 8.6 of the standard).
 //! None of them works in place.
 
-use mpi::collective::{self, Collective};
+use mpi::collective::{self, Collective, Invocation};
 
 use super::blocks::{BlockList, equal_blocks};
 use crate::arguments::{Blocks, Elements, KnownCommunicator};
@@ -12,7 +12,7 @@ pub fn neighbor_allgather(
     call: &Call,
     send: Elements,
     receive: Blocks,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     check_neighborhood(7, comm)?;
     let sent = send.unshifted_buffer(call)?;
@@ -23,7 +23,7 @@ pub fn neighbor_allgatherv(
     call: &Call,
     send: Elements,
     receive: BlockList,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     check_neighborhood(8, comm)?;
     let sent = send.unshifted_buffer(call)?;
@@ -34,7 +34,7 @@ pub fn neighbor_alltoall(
     call: &Call,
     send: Blocks,
     receive: Blocks,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     check_neighborhood(7, comm)?;
     let (sent, received) = (equal_blocks(call, &send)?, equal_blocks(call, &receive)?);
@@ -46,7 +46,7 @@ pub fn neighbor_alltoallv(
     call: &Call,
     send: BlockList,
     receive: BlockList,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     check_neighborhood(9, comm)?;
     let (sent, received) = (send.buffers(call)?, receive.buffers(call)?);
@@ -64,7 +64,7 @@ pub fn incoming(comm: &KnownCommunicator) -> u32 {
 }
 
 /// Whether a communicator, which is the argument at `position`, has neighbours.
-fn check_neighborhood(position: usize, comm: &KnownCommunicator) -> Outcome<()> {
+fn check_neighborhood(position: usize, comm: &Invocation<'_>) -> Outcome<()> {
     match comm.neighborhood() {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::of_argument(position, error)),

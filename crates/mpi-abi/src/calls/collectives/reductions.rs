@@ -6,13 +6,13 @@ use std::marker::PhantomData;
 
 use base::ErrorClass;
 use memory::Buffer;
-use mpi::collective::{self, Collective, Reduction, Root};
+use mpi::collective::{self, Collective, Invocation, Reduction, Root};
 use mpi::operation::Combination;
 
 use super::refuse_in_place;
 use crate::arguments::{
-    Integer, IntegerSource, KnownCommunicator, KnownOperation, TypeArgument, UsedDatatype,
-    buffer_at, check_address, is_in_place, plain_buffer_at,
+    Integer, IntegerSource, KnownOperation, TypeArgument, UsedDatatype, buffer_at, check_address,
+    is_in_place, plain_buffer_at,
 };
 use crate::c::Datatype;
 use crate::entry::Call;
@@ -237,7 +237,7 @@ pub fn reduce(
     operands: ReduceOperands,
     op: KnownOperation,
     root: Root,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     if root == Root::Beside {
         return Ok(collective::beside_the_root(comm));
@@ -263,7 +263,7 @@ pub fn allreduce(
     call: &Call,
     operands: ReductionBuffers,
     op: KnownOperation,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     Ok(collective::allreduce(comm, operands.sent, operands.reduction(call, &op)?)?)
 }
@@ -272,7 +272,7 @@ pub fn reduce_scatter_block(
     call: &Call,
     operands: ReductionBuffers,
     op: KnownOperation,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     let arguments = operands.reduction(call, &op)?;
     Ok(collective::reduce_scatter_block(comm, operands.received, arguments)?)
@@ -282,17 +282,17 @@ pub fn reduce_scatter(
     call: &Call,
     operands: CountedOperands,
     op: KnownOperation,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     let arguments = operands.operands.reduction(call, &op)?;
-    Ok(collective::reduce_scatter(comm, &operands.counts, arguments)?)
+    Ok(collective::reduce_scatter(comm, operands.counts, arguments)?)
 }
 
 pub fn scan(
     call: &Call,
     operands: ReductionBuffers,
     op: KnownOperation,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     Ok(collective::scan(comm, operands.sent, operands.reduction(call, &op)?)?)
 }
@@ -301,7 +301,7 @@ pub fn exscan(
     call: &Call,
     operands: ReductionBuffers,
     op: KnownOperation,
-    comm: &KnownCommunicator,
+    comm: &Invocation<'_>,
 ) -> Outcome<Collective> {
     Ok(collective::exscan(comm, operands.sent, operands.reduction(call, &op)?)?)
 }

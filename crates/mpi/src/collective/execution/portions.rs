@@ -8,8 +8,8 @@ use super::exposure::find;
 use super::{Execution, board_of};
 
 impl<P: Copy> Execution<P> {
-    /// Takes the local steps of a round that may be those of a portion; false if they are left to others
-    /// for now. Not part of its caller, which is on the way of all operations.
+    /// Takes the local steps of a round that may be those of a portion; false if they are left to
+    /// others for now. Not part of its caller, which is on the way of all operations.
     #[inline(never)]
     pub(super) fn carry_out_portion<C: Channel<Pending = P>>(
         &mut self,

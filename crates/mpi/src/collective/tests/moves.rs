@@ -368,7 +368,7 @@ fn nobody_leaves_a_barrier_alone() {
             let world = World::new(size, crowded);
             let world = if on_board { world.with_board() } else { world };
             for _ in 0..if on_board { 13 } else { 3 } {
-                let outcomes = world.run(|_, communicator| movement::barrier(communicator));
+                let outcomes = world.run(|_, invocation| movement::barrier(invocation).unwrap());
                 assert!(outcomes.iter().all(Result::is_ok));
             }
         }

@@ -241,7 +241,7 @@ proptest! {
         let outcomes = case.world().run(|rank, communicator| {
             let send = (!case.in_place).then_some(&sent[rank]);
             let reduction = case.reduction(send, Some(&received[rank]));
-            reduction::reduce_scatter(communicator, &case.counts, reduction).unwrap()
+            reduction::reduce_scatter(communicator, case.counts.clone(), reduction).unwrap()
         });
         prop_assert!(outcomes.iter().all(Result::is_ok));
         let mut first = 0;

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, RailId, RailProfile, Result};
-use collectives::Situation;
+use collectives::{CallForm, Situation};
 use datatype::Datatype;
 use driver::Regions;
 use driver_shm::Board;
@@ -13,10 +13,10 @@ use engine::{ContextSlot, Engine, Planned, Problem, Receive, RequestId, Send};
 use memory::Buffer;
 
 use crate::attribute::Attributes;
-use crate::collective::Collective;
 use crate::collective::blocks::{element_room, elements_in};
 use crate::collective::channel::Channel;
 use crate::collective::execution::Execution;
+use crate::collective::{Collective, Invocation};
 use crate::communicator::{Communicator, ContextBlock, Contexts, Parts, Purpose, Spaces};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
@@ -55,12 +55,15 @@ impl World {
     /// Carries out one operation on all processes, and tells how it went on each.
     pub(super) fn run(
         &self,
-        prepare: impl Fn(usize, &Rc<Communicator>) -> Collective,
+        prepare: impl Fn(usize, &Invocation<'_>) -> Collective,
     ) -> Vec<Result<()>> {
         let first = self.turn.replace(self.turn.get() + 1);
         let order: Vec<usize> = (0..self.size()).map(|i| (first + i) % self.size()).collect();
         let mut executions: Vec<_> = (0..self.size())
-            .map(|rank| Execution::new(prepare(rank, &self.communicators[rank]).task, Vec::new()))
+            .map(|rank| {
+                let invocation = Invocation::blocking(&self.communicators[rank]);
+                Execution::new(prepare(rank, &invocation).task, CallForm::Blocking, Vec::new())
+            })
             .collect();
         let mut waiting: Vec<usize> = Vec::new();
         for &rank in &order {

@@ -1,13 +1,13 @@
-//! What operations on the board cost, and those that copy once.
+//! What operations on the board cost.
 
 use base::SlotSize;
 
-use crate::board::{Room, Rooms, TURNS_MAX, goes_by_shares, goes_through_one, piece_count};
+use super::room::{Rooms, TURNS_MAX, goes_by_shares, goes_through_one, piece_count};
 use crate::estimate::{Cost, Estimate};
 use crate::fold::Operands;
 use crate::hierarchy;
 use crate::member::Member;
-use crate::selection::Operation;
+use crate::operation::Operation;
 
 /// Who moves how much over the board: of so many processes each so many bytes.
 #[derive(Default)]
@@ -28,56 +28,76 @@ struct Movement {
     room: usize,
 }
 
-/// The predicted time on the board, with two copies; none if it is too large for that.
-pub(crate) fn on_board(
+/// How an operation goes over the board.
+#[derive(Clone, Copy, Debug)]
+pub struct Prediction {
+    /// The predicted time.
+    pub cost: Cost,
+    /// The level the members of whose parts go through a leader, where that is faster.
+    pub level: Option<usize>,
+}
+
+/// What is predicted of an operation on the board, with two copies, where each process contributes
+/// or gets `data`; none if that is too large.
+pub fn predict(
     operation: Operation,
     member: Member,
     rooms: Rooms,
-    bytes: usize,
-) -> Option<Cost> {
-    let flat = flat(operation, member, rooms, bytes)?;
-    Some(by_parts(operation, member, bytes).map_or(flat, |(one, _)| one.min(flat)))
-}
-
-/// The level where it is predicted to be faster that the members of each part go through a leader, if
-/// there is one.
-pub(crate) fn level_of_parts(operation: Operation, member: Member, bytes: usize) -> Option<usize> {
-    let rooms = Rooms::new(false);
-    let (cost, level) = by_parts(operation, member, bytes)?;
-    let flat = flat(operation, member, rooms, bytes);
-    flat.is_none_or(|flat| cost < flat).then_some(level)
+    data: Operands,
+) -> Option<Prediction> {
+    let flat = Prediction { cost: flat(operation, member, rooms, data)?, level: None };
+    let by_parts = by_parts(operation, member, rooms, data).filter(|one| one.0 < flat.cost);
+    Some(by_parts.map_or(flat, |(cost, level)| Prediction { cost, level: Some(level) }))
 }
 
 /// More goes in pieces or by shares.
 const BY_PARTS_BYTES_MAX: usize = 4 << 10;
 
-/// The predicted time where the members of each part of a level go through a leader, and the level where
-/// it is shortest; none if there are no such parts, or it is another operation.
-fn by_parts(operation: Operation, member: Member, bytes: usize) -> Option<(Cost, usize)> {
+/// The predicted time where the members of each part of a level go through a leader, and the level
+/// where it is shortest; none if there are no such parts, or it is another operation.
+fn by_parts(
+    operation: Operation,
+    member: Member,
+    rooms: Rooms,
+    data: Operands,
+) -> Option<(Cost, usize)> {
     let situation = member.situation;
-    if situation.layout.nodes() > 1 || situation.crowded || bytes > BY_PARTS_BYTES_MAX {
+    if situation.layout.nodes() > 1 || situation.crowded || data.bytes() > BY_PARTS_BYTES_MAX {
         return None;
     }
-    let has_members = |level: &usize| situation.levels[*level].layout.largest() > 1;
-    let levels = (0..situation.levels.len()).filter(has_members);
-    let costs =
-        levels.filter_map(|level| Some((by_parts_of(operation, member, level, bytes)?, level)));
+    let can_be = |level: &usize| {
+        let layout = &situation.levels[*level].layout;
+        layout.largest() > 1 && (data.commutative || layout.is_consecutive())
+    };
+    let levels = (0..situation.levels.len()).filter(can_be);
+    let costs = levels.filter_map(|level| {
+        Some((by_parts_of(operation, member, rooms, level, data.bytes())?, level))
+    });
     costs.min()
 }
 
-fn by_parts_of(operation: Operation, member: Member, level: usize, bytes: usize) -> Option<Cost> {
+fn by_parts_of(
+    operation: Operation,
+    member: Member,
+    rooms: Rooms,
+    level: usize,
+    bytes: usize,
+) -> Option<Cost> {
     let (has_up, has_down) = match operation {
         Operation::Barrier | Operation::Allreduce => (true, true),
         Operation::Reduce => (true, false),
         Operation::Bcast => (false, true),
         _ => return None,
     };
+    // In an allreduce a slot holds what a part has, and the result.
+    let shown = if has_up && has_down { bytes.saturating_mul(2) } else { bytes };
+    let is_small = shown <= rooms.of(SlotSize::Small).slot_bytes;
     let collect = |one: &mut Estimate, member: Member, takers: u64| {
         let all = bytes.saturating_mul(member.size as usize - 1);
         one.slot(u64::from(member.size), bytes);
         one.reduce_streaming(takers, all);
         one.take_across(member, takers, all, takers == 1);
-        if bytes > SlotSize::Small.bytes() {
+        if !is_small {
             one.find_slots(takers, u64::from(member.size - 1));
         }
         one.flag();
@@ -87,7 +107,7 @@ fn by_parts_of(operation: Operation, member: Member, level: usize, bytes: usize)
         one.slot(1, bytes);
         one.slot(takers, bytes);
         one.take_across(member, takers, bytes, true);
-        if bytes > SlotSize::Small.bytes() {
+        if !is_small {
             one.find_slots(takers, 1);
         }
         one.flag();
@@ -114,20 +134,20 @@ fn by_parts_of(operation: Operation, member: Member, level: usize, bytes: usize)
 }
 
 /// The predicted time where each reads the slots of all others.
-fn flat(operation: Operation, member: Member, rooms: Rooms, bytes: usize) -> Option<Cost> {
+fn flat(operation: Operation, member: Member, rooms: Rooms, data: Operands) -> Option<Cost> {
     if member.size < 2 {
         return None;
     }
     // Blocks of sizes of their own are not cut.
     let turns_max = if operation == Operation::Allgatherv { 1 } else { TURNS_MAX };
-    let mut parts =
-        (1..=turns_max).map(|turns| (turns, movement(operation, member, bytes.div_ceil(turns))));
-    let (turns, movement) =
-        parts.find(|(_, part)| part.room <= rooms.of(SlotSize::Large).slot_bytes)?;
-    let mut estimate = Estimate::new(member.situation);
-    estimate.repeat(turns as u64, |one| {
-        add_turn(one, operation, member, rooms, bytes.div_ceil(turns), &movement)
+    let mut parts = (1..=turns_max).map(|turns| {
+        let turn = Operands { count: data.count.div_ceil(turns), ..data };
+        (turns, turn.bytes(), movement(operation, member, turn))
     });
+    let (turns, bytes, movement) =
+        parts.find(|(.., part)| part.room <= rooms.of(SlotSize::Large).slot_bytes)?;
+    let mut estimate = Estimate::new(member.situation);
+    estimate.repeat(turns as u64, |one| add_turn(one, operation, member, rooms, bytes, &movement));
     Some(estimate.cost())
 }
 
@@ -183,10 +203,10 @@ fn add_turn(
     });
 }
 
-fn movement(operation: Operation, member: Member, bytes: usize) -> Movement {
+fn movement(operation: Operation, member: Member, data: Operands) -> Movement {
+    let bytes = data.bytes();
     let (size, others) = (u64::from(member.size), u64::from(member.size - 1));
     let times = |count: u64| bytes.saturating_mul(count as usize);
-    let operands = Operands { count: bytes, element_bytes: 1, commutative: true };
     let one = Movement { room: bytes, stages: 1, ..Movement::default() };
     match operation {
         Operation::Barrier => one,
@@ -214,12 +234,12 @@ fn movement(operation: Operation, member: Member, bytes: usize) -> Movement {
         Operation::Reduce | Operation::Allreduce => {
             let is_rooted = operation == Operation::Reduce;
             let takers = if is_rooted { 1 } else { size };
-            if !is_rooted && goes_through_one(member, operands) {
+            if !is_rooted && goes_through_one(member, data) {
                 // What the one shows takes as long as it takes one other to show something.
                 let (put, combine) = ((others, times(2)), (1, times(others)));
                 return Movement { put, combine, take: (others, bytes), stages: 2, ..one };
             }
-            if !goes_by_shares(member, operands, is_rooted) {
+            if !goes_by_shares(member, data, is_rooted) {
                 let putters = if is_rooted { others } else { size };
                 let (put, combine) = ((putters, bytes), (takers, times(others)));
                 return Movement { put, combine, to_root: is_rooted, ..one };
@@ -237,66 +257,4 @@ fn movement(operation: Operation, member: Member, bytes: usize) -> Movement {
             }
         }
     }
-}
-
-/// Who copies how much out of the buffers of others, or into them: of so many processes each so many
-/// bytes, by so many copies, and what it combines.
-struct Transport {
-    moved: (u64, usize),
-    copies: u64,
-    combine: usize,
-}
-
-/// The predicted time with single copies; none if the members cannot use each other's memory.
-pub(crate) fn directly(
-    operation: Operation,
-    member: Member,
-    room: Room,
-    bytes: usize,
-) -> Option<Cost> {
-    if !room.regions || member.size < 2 || bytes == 0 {
-        return None;
-    }
-    let Transport { moved, copies, combine } = transport(operation, member, bytes)?;
-    let size = u64::from(member.size);
-    let mut estimate = Estimate::new(member.situation);
-    // Its own block each process copies by itself.
-    if operation == Operation::Alltoall {
-        estimate.copy(size, bytes);
-    }
-    estimate.fetch(moved.0, moved.1, copies);
-    estimate.take_across(member, moved.0, moved.1, moved.0 < size);
-    estimate.reduce(size, combine);
-    estimate.repeat(2, Estimate::flag);
-    Some(estimate.cost())
-}
-
-fn transport(operation: Operation, member: Member, bytes: usize) -> Option<Transport> {
-    let (size, others) = (u64::from(member.size), u64::from(member.size - 1));
-    let times = |count: u64| bytes.saturating_mul(count as usize);
-    let share = bytes.div_ceil(member.size as usize);
-    // What is combined is read in pieces of each, and written in pieces to some.
-    let pieces = |bytes: usize| bytes.div_ceil(crate::direct::PIECE_BYTES) as u64;
-    Some(match operation {
-        Operation::Barrier | Operation::Allgatherv => return None,
-        Operation::Bcast | Operation::Gather | Operation::Scatter => {
-            Transport { moved: (others, bytes), copies: 1, combine: 0 }
-        }
-        Operation::Allgather | Operation::Alltoall => {
-            Transport { moved: (size, times(others)), copies: others, combine: 0 }
-        }
-        Operation::ReduceScatter => Transport {
-            moved: (size, times(others)),
-            copies: pieces(bytes).saturating_mul(others),
-            combine: times(others),
-        },
-        Operation::Reduce | Operation::Allreduce => {
-            let targets = if operation == Operation::Reduce { 1 } else { others };
-            Transport {
-                moved: (size, share.saturating_mul((others + targets) as usize)),
-                copies: pieces(share).saturating_mul(others + targets),
-                combine: share.saturating_mul(others as usize),
-            }
-        }
-    })
 }

@@ -1,0 +1,316 @@
+//! Calls of collective functions, as all that a schedule depends on besides the communicator.
+
+use crate::fold::Operands;
+use crate::member::Input;
+use crate::operation::Operation;
+
+/// How a program calls a collective function (sections 6.12 and 6.13 of the standard).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallForm {
+    /// The call returns when the part of this process is over.
+    Blocking,
+    /// The call begins the operation, which is waited for later; meanwhile the process may compute.
+    Nonblocking,
+    /// The call prepares the operation, which is started any number of times, in no common order.
+    Persistent,
+}
+
+/// A call of a collective function on an ordinary communicator, by one member. In what is the same
+/// on all members their calls must agree; `input` is each one's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the arguments of the functions")]
+pub enum CollectiveCall {
+    Barrier,
+    Bcast {
+        root: u32,
+        bytes: usize,
+    },
+    Gather {
+        root: u32,
+        block_bytes: usize,
+        input: Input,
+    },
+    Gatherv {
+        root: u32,
+        input: Input,
+    },
+    Scatter {
+        root: u32,
+        block_bytes: usize,
+        input: Input,
+    },
+    Scatterv {
+        root: u32,
+        input: Input,
+    },
+    Allgather {
+        block_bytes: usize,
+        input: Input,
+    },
+    Allgatherv {
+        total_bytes: usize,
+        input: Input,
+    },
+    Alltoall {
+        block_bytes: usize,
+        input: Input,
+    },
+    Alltoallv {
+        input: Input,
+    },
+    Reduce {
+        root: u32,
+        operands: Operands,
+        input: Input,
+    },
+    Allreduce {
+        operands: Operands,
+        input: Input,
+    },
+    ReduceScatterBlock {
+        operands: Operands,
+        input: Input,
+    },
+    /// The operands are those for all processes together.
+    ReduceScatter {
+        counts: Vec<usize>,
+        operands: Operands,
+        input: Input,
+    },
+    Scan {
+        operands: Operands,
+        input: Input,
+    },
+    Exscan {
+        operands: Operands,
+        input: Input,
+    },
+}
+
+/// The table of [`Function`]: each with its name in the standard, and what its bytes are.
+macro_rules! functions {
+    ($($function:ident: $name:literal, $bytes:literal;)*) => {
+        /// The function that a call is of.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "their names tell what they are")]
+        pub enum Function {
+            $($function,)*
+        }
+
+        impl Function {
+            /// All of them. Processes name functions to each other by their places in this list.
+            pub const ALL: &[Self] = &[$(Self::$function,)*];
+
+            /// Its name in the standard.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$function => $name,)*
+                }
+            }
+
+            /// What the bytes of a call are, with `{}` for their number; empty where members need
+            /// not agree in any.
+            pub fn bytes(self) -> &'static str {
+                match self {
+                    $(Self::$function => $bytes,)*
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    Barrier: "MPI_Barrier", "";
+    Bcast: "MPI_Bcast", "of {} bytes";
+    Gather: "MPI_Gather", "of blocks of {} bytes";
+    Gatherv: "MPI_Gatherv", "";
+    Scatter: "MPI_Scatter", "of blocks of {} bytes";
+    Scatterv: "MPI_Scatterv", "";
+    Allgather: "MPI_Allgather", "of blocks of {} bytes";
+    Allgatherv: "MPI_Allgatherv", "of {} bytes in all";
+    Alltoall: "MPI_Alltoall", "of blocks of {} bytes";
+    Alltoallv: "MPI_Alltoallv or MPI_Alltoallw", "";
+    Reduce: "MPI_Reduce", "of {} bytes";
+    Allreduce: "MPI_Allreduce", "of {} bytes";
+    ReduceScatterBlock: "MPI_Reduce_scatter_block", "of blocks of {} bytes";
+    ReduceScatter: "MPI_Reduce_scatter", "of {} bytes in all";
+    Scan: "MPI_Scan", "of {} bytes";
+    Exscan: "MPI_Exscan", "of {} bytes";
+}
+
+impl CollectiveCall {
+    /// A call of an operation for which each process contributes or gets so many bytes, by elements
+    /// of eight bytes if it reduces; what is less is an element by itself. The operation commutes.
+    pub fn of(operation: Operation, size: u32, bytes: usize) -> Self {
+        let (root, input) = (0, Input::SendBuffer);
+        let operands = match bytes % 8 {
+            0 => Operands { count: bytes / 8, element_bytes: 8, commutative: true },
+            _ => Operands { count: 1, element_bytes: bytes, commutative: true },
+        };
+        let total_bytes = bytes.saturating_mul(size as usize);
+        match operation {
+            Operation::Barrier => Self::Barrier,
+            Operation::Bcast => Self::Bcast { root, bytes },
+            Operation::Gather => Self::Gather { root, block_bytes: bytes, input },
+            Operation::Scatter => Self::Scatter { root, block_bytes: bytes, input },
+            Operation::Allgather => Self::Allgather { block_bytes: bytes, input },
+            Operation::Allgatherv => Self::Allgatherv { total_bytes, input },
+            Operation::Alltoall => Self::Alltoall { block_bytes: bytes, input },
+            Operation::Reduce => Self::Reduce { root, operands, input },
+            Operation::Allreduce => Self::Allreduce { operands, input },
+            Operation::ReduceScatter => Self::ReduceScatterBlock { operands, input },
+        }
+    }
+
+    /// The function that is called.
+    pub fn function(&self) -> Function {
+        match self {
+            Self::Barrier => Function::Barrier,
+            Self::Bcast { .. } => Function::Bcast,
+            Self::Gather { .. } => Function::Gather,
+            Self::Gatherv { .. } => Function::Gatherv,
+            Self::Scatter { .. } => Function::Scatter,
+            Self::Scatterv { .. } => Function::Scatterv,
+            Self::Allgather { .. } => Function::Allgather,
+            Self::Allgatherv { .. } => Function::Allgatherv,
+            Self::Alltoall { .. } => Function::Alltoall,
+            Self::Alltoallv { .. } => Function::Alltoallv,
+            Self::Reduce { .. } => Function::Reduce,
+            Self::Allreduce { .. } => Function::Allreduce,
+            Self::ReduceScatterBlock { .. } => Function::ReduceScatterBlock,
+            Self::ReduceScatter { .. } => Function::ReduceScatter,
+            Self::Scan { .. } => Function::Scan,
+            Self::Exscan { .. } => Function::Exscan,
+        }
+    }
+
+    /// The operation, if there are several algorithms for it.
+    pub fn operation(&self) -> Option<Operation> {
+        Some(match self.function() {
+            Function::Barrier => Operation::Barrier,
+            Function::Bcast => Operation::Bcast,
+            Function::Gather => Operation::Gather,
+            Function::Scatter => Operation::Scatter,
+            Function::Allgather => Operation::Allgather,
+            Function::Allgatherv => Operation::Allgatherv,
+            Function::Alltoall => Operation::Alltoall,
+            Function::Reduce => Operation::Reduce,
+            Function::Allreduce => Operation::Allreduce,
+            Function::ReduceScatterBlock | Function::ReduceScatter => Operation::ReduceScatter,
+            Function::Gatherv
+            | Function::Scatterv
+            | Function::Alltoallv
+            | Function::Scan
+            | Function::Exscan => return None,
+        })
+    }
+
+    /// Whether it combines elements.
+    #[inline]
+    pub fn reduces(&self) -> bool {
+        matches!(
+            self,
+            Self::Reduce { .. }
+                | Self::Allreduce { .. }
+                | Self::ReduceScatterBlock { .. }
+                | Self::ReduceScatter { .. }
+                | Self::Scan { .. }
+                | Self::Exscan { .. }
+        )
+    }
+
+    /// The root of an operation that has one.
+    pub fn root(&self) -> Option<u32> {
+        match *self {
+            Self::Bcast { root, .. }
+            | Self::Gather { root, .. }
+            | Self::Gatherv { root, .. }
+            | Self::Scatter { root, .. }
+            | Self::Scatterv { root, .. }
+            | Self::Reduce { root, .. } => Some(root),
+            _ => None,
+        }
+    }
+
+    /// The bytes of which [`Function::bytes`] tells what they are; 0 where members need not agree
+    /// in any.
+    pub fn bytes(&self) -> usize {
+        match *self {
+            Self::Barrier
+            | Self::Gatherv { .. }
+            | Self::Scatterv { .. }
+            | Self::Alltoallv { .. } => 0,
+            Self::Bcast { bytes, .. } => bytes,
+            Self::Gather { block_bytes, .. }
+            | Self::Scatter { block_bytes, .. }
+            | Self::Allgather { block_bytes, .. }
+            | Self::Alltoall { block_bytes, .. } => block_bytes,
+            Self::Allgatherv { total_bytes, .. } => total_bytes,
+            Self::Reduce { operands, .. }
+            | Self::Allreduce { operands, .. }
+            | Self::ReduceScatterBlock { operands, .. }
+            | Self::ReduceScatter { operands, .. }
+            | Self::Scan { operands, .. }
+            | Self::Exscan { operands, .. } => operands.bytes(),
+        }
+    }
+
+    /// What one process contributes or gets in the mean; where nothing is combined, an element is a
+    /// byte.
+    pub(crate) fn data_of_each(&self, size: u32) -> Operands {
+        let mean = |total: usize| total.div_ceil(size as usize);
+        match *self {
+            Self::ReduceScatter { operands, .. } => {
+                Operands { count: mean(operands.count), ..operands }
+            }
+            Self::Reduce { operands, .. }
+            | Self::Allreduce { operands, .. }
+            | Self::ReduceScatterBlock { operands, .. }
+            | Self::Scan { operands, .. }
+            | Self::Exscan { operands, .. } => operands,
+            Self::Allgatherv { total_bytes, .. } => Operands::bytes_only(mean(total_bytes)),
+            _ => Operands::bytes_only(self.bytes()),
+        }
+    }
+
+    /// How many bytes a block has, or elements; none where blocks cannot be cut.
+    pub(crate) fn units(&self) -> Option<usize> {
+        match *self {
+            Self::Barrier
+            | Self::Gatherv { .. }
+            | Self::Scatterv { .. }
+            | Self::Allgatherv { .. }
+            | Self::Alltoallv { .. }
+            | Self::ReduceScatter { .. } => None,
+            Self::Bcast { bytes, .. } => Some(bytes),
+            Self::Gather { block_bytes, .. }
+            | Self::Scatter { block_bytes, .. }
+            | Self::Allgather { block_bytes, .. }
+            | Self::Alltoall { block_bytes, .. } => Some(block_bytes),
+            Self::Reduce { operands, .. }
+            | Self::Allreduce { operands, .. }
+            | Self::ReduceScatterBlock { operands, .. }
+            | Self::Scan { operands, .. }
+            | Self::Exscan { operands, .. } => Some(operands.count),
+        }
+    }
+
+    /// The same operation on blocks of so many bytes or elements ([`CollectiveCall::units`]).
+    pub(crate) fn with_units(&self, units: usize) -> Self {
+        let mut call = self.clone();
+        match &mut call {
+            Self::Bcast { bytes, .. } => *bytes = units,
+            Self::Gather { block_bytes, .. }
+            | Self::Scatter { block_bytes, .. }
+            | Self::Allgather { block_bytes, .. }
+            | Self::Alltoall { block_bytes, .. } => *block_bytes = units,
+            Self::Reduce { operands, .. }
+            | Self::Allreduce { operands, .. }
+            | Self::ReduceScatterBlock { operands, .. }
+            | Self::Scan { operands, .. }
+            | Self::Exscan { operands, .. } => operands.count = units,
+            _ => {}
+        }
+        call
+    }
+}

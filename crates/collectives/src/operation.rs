@@ -1,0 +1,125 @@
+//! The operations between whose algorithms there is a choice: the cheapest one, or the one that a
+//! person wants.
+
+use crate::algorithm::Algorithm;
+use crate::estimate::Cost;
+
+/// The operations that have several algorithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// `MPI_Barrier`.
+    Barrier,
+    /// `MPI_Bcast`.
+    Bcast,
+    /// `MPI_Gather`.
+    Gather,
+    /// `MPI_Scatter`.
+    Scatter,
+    /// `MPI_Allgather`.
+    Allgather,
+    /// `MPI_Allgatherv`.
+    Allgatherv,
+    /// `MPI_Alltoall`.
+    Alltoall,
+    /// `MPI_Reduce`.
+    Reduce,
+    /// `MPI_Allreduce`.
+    Allreduce,
+    /// `MPI_Reduce_scatter` and `MPI_Reduce_scatter_block`.
+    ReduceScatter,
+}
+
+const COUNT: usize = 10;
+
+/// The algorithms that a person wants to be taken where they can be, by operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preferences {
+    wanted: [Option<Algorithm>; COUNT],
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; COUNT] = [
+        Self::Barrier,
+        Self::Bcast,
+        Self::Gather,
+        Self::Scatter,
+        Self::Allgather,
+        Self::Allgatherv,
+        Self::Alltoall,
+        Self::Reduce,
+        Self::Allreduce,
+        Self::ReduceScatter,
+    ];
+
+    /// Its name, as people write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Barrier => "barrier",
+            Self::Bcast => "bcast",
+            Self::Gather => "gather",
+            Self::Scatter => "scatter",
+            Self::Allgather => "allgather",
+            Self::Allgatherv => "allgatherv",
+            Self::Alltoall => "alltoall",
+            Self::Reduce => "reduce",
+            Self::Allreduce => "allreduce",
+            Self::ReduceScatter => "reduce_scatter",
+        }
+    }
+}
+
+impl Preferences {
+    /// Wants an operation to be carried out by an algorithm.
+    pub fn want(&mut self, operation: Operation, algorithm: Algorithm) {
+        self.wanted[operation as usize] = Some(algorithm);
+    }
+
+    /// For each operation one past the algorithm's place in [`Algorithm::ALL`], or zero; as one
+    /// process tells others.
+    pub fn numbers(&self) -> [u64; COUNT] {
+        self.wanted.map(|wanted| wanted.map_or(0, |algorithm| algorithm as u64 + 1))
+    }
+
+    /// What another process told; none if these are not so many numbers, or absurd ones.
+    pub fn from_numbers(numbers: &[u64]) -> Option<Self> {
+        let mut wanted = [None; COUNT];
+        for (wanted, number) in wanted.iter_mut().zip(numbers) {
+            if let Some(place) = number.checked_sub(1) {
+                *wanted = Some(*Algorithm::ALL.get(usize::try_from(place).ok()?)?);
+            }
+        }
+        (numbers.len() == COUNT).then_some(Self { wanted })
+    }
+
+    /// The algorithm that is wanted for an operation, if there is one.
+    pub(crate) fn wanted(&self, operation: Operation) -> Option<Algorithm> {
+        self.wanted[operation as usize]
+    }
+
+    /// By what the algorithms of an operation are compared: the least is taken, which is that which
+    /// the person wants, or else the cheapest.
+    pub(crate) fn rank(
+        &self,
+        operation: Operation,
+        algorithm: Algorithm,
+        cost: Cost,
+    ) -> (bool, Cost) {
+        (self.wanted(operation) != Some(algorithm), cost)
+    }
+
+    /// The algorithm to take, of those that are applicable; of those that cost the same the first.
+    ///
+    /// # Panics
+    /// If no algorithm is applicable.
+    pub(crate) fn choose(
+        &self,
+        operation: Operation,
+        algorithms: &[Algorithm],
+        cost: impl Fn(Algorithm) -> Option<Cost>,
+    ) -> Algorithm {
+        let applicable = algorithms.iter().filter_map(|one| Some((*one, cost(*one)?)));
+        let best = applicable.min_by_key(|(one, cost)| self.rank(operation, *one, *cost));
+        best.expect("one algorithm of each operation is always applicable").0
+    }
+}

@@ -1,0 +1,314 @@
+//! The one place that decides how a collective operation is carried out.
+
+use base::SlotSize;
+
+use crate::algorithm::Algorithm;
+use crate::board::{self, Rooms};
+use crate::call::{CallForm, CollectiveCall, Function};
+use crate::estimate::Cost;
+use crate::fold::Operands;
+use crate::member::Member;
+use crate::operation::Operation;
+use crate::schedule::Schedule;
+use crate::{
+    allgather, allreduce, alltoall, barrier, bcast, direct, gather, portions, reduce,
+    reduce_scatter, scan, scatter,
+};
+
+/// How a member carries out its part of an operation.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What it does.
+    pub schedule: Schedule,
+    /// The algorithm, which is the same on all members.
+    pub algorithm: Algorithm,
+    /// The predicted time; none where there was nothing to choose from.
+    pub cost: Option<Cost>,
+}
+
+/// An algorithm by which an operation can be carried out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// It.
+    pub algorithm: Algorithm,
+    /// The predicted time.
+    pub cost: Cost,
+    /// On the board: the level over whose parts it goes.
+    level: Option<usize>,
+}
+
+/// Decides how an operation is carried out. `rooms` tells of the board that the members have, if
+/// they have one. All members come to the same algorithm, as it depends on what they all know.
+pub fn plan(call: &CollectiveCall, member: Member, rooms: Option<Rooms>, form: CallForm) -> Plan {
+    // Operations on the board are numbered, so they must be in one order everywhere.
+    let rooms = rooms.filter(|_| form != CallForm::Persistent);
+    if form == CallForm::Nonblocking
+        && let Some(schedule) = rooms.and_then(|rooms| in_portions(call, member, rooms))
+    {
+        return Plan { schedule, algorithm: Algorithm::Portions, cost: None };
+    }
+    let Some(operation) = call.operation() else { return only_plan(call, member, rooms) };
+    let mut plans = candidates_for(operation, call, member, rooms).into_iter().filter_map(|one| {
+        let Candidate { algorithm, cost, level } = one;
+        let schedule = match (algorithm, rooms) {
+            (Algorithm::Board, Some(rooms)) => on_board(call, member, rooms, level)?,
+            (Algorithm::Direct, Some(rooms)) => directly(call, member, rooms)?,
+            _ => by_messages(algorithm, call, member),
+        };
+        Some(Plan { schedule, algorithm, cost: Some(cost) })
+    });
+    plans.next().expect("messages are always a way")
+}
+
+/// The algorithms by which an operation can be carried out that has several; the one that is taken
+/// comes first, the others from the fastest to the slowest.
+pub fn candidates(call: &CollectiveCall, member: Member, rooms: Option<Rooms>) -> Vec<Candidate> {
+    let operation = call.operation();
+    operation.map_or_else(Vec::new, |operation| candidates_for(operation, call, member, rooms))
+}
+
+fn candidates_for(
+    operation: Operation,
+    call: &CollectiveCall,
+    member: Member,
+    rooms: Option<Rooms>,
+) -> Vec<Candidate> {
+    let data = call.data_of_each(member.size);
+    let algorithms = operation.algorithms();
+    let mut all: Vec<Candidate> = algorithms
+        .filter_map(|algorithm| {
+            let mut level = None;
+            let cost = match algorithm {
+                Algorithm::Board => {
+                    let prediction = board::predict(operation, member, rooms?, data)?;
+                    level = prediction.level;
+                    prediction.cost
+                }
+                Algorithm::Direct if call.function() == Function::ReduceScatter => return None,
+                Algorithm::Direct => {
+                    let room = rooms?.of(SlotSize::Small);
+                    direct::cost(operation, member, room, data.bytes())?
+                }
+                _ => cost_of_messages(algorithm, operation, call, member)?,
+            };
+            Some(Candidate { algorithm, cost, level })
+        })
+        .collect();
+    let preferences = &member.situation.preferences;
+    all.sort_by_key(|one| preferences.rank(operation, one.algorithm, one.cost));
+    all
+}
+
+impl Operation {
+    /// Its algorithms: those that send messages, and those that use memory which all members share
+    /// ([`Algorithm::Board`]) or expose to each other ([`Algorithm::Direct`]).
+    pub fn algorithms(self) -> impl Iterator<Item = Algorithm> {
+        // A barrier has nothing to copy, and how long blocks of different sizes are is not known.
+        let is_direct = !matches!(self, Self::Barrier | Self::Allgatherv);
+        let messages = match self {
+            Self::Barrier => barrier::ALGORITHMS,
+            Self::Bcast => bcast::ALGORITHMS,
+            Self::Gather | Self::Scatter => gather::ALGORITHMS,
+            Self::Allgather | Self::Allgatherv => allgather::ALGORITHMS,
+            Self::Alltoall => alltoall::ALGORITHMS,
+            Self::Reduce => reduce::ALGORITHMS,
+            Self::Allreduce => allreduce::ALGORITHMS,
+            Self::ReduceScatter => reduce_scatter::ALGORITHMS,
+        };
+        let direct = is_direct.then_some(Algorithm::Direct);
+        messages.iter().copied().chain([Algorithm::Board]).chain(direct)
+    }
+}
+
+/// The predicted time of an algorithm that sends messages; none if it is not applicable.
+fn cost_of_messages(
+    algorithm: Algorithm,
+    operation: Operation,
+    call: &CollectiveCall,
+    member: Member,
+) -> Option<Cost> {
+    let data = call.data_of_each(member.size);
+    let bytes = data.bytes();
+    match operation {
+        Operation::Barrier => barrier::cost(algorithm, member),
+        Operation::Bcast => bcast::cost(algorithm, member, bytes),
+        Operation::Gather => gather::cost(algorithm, member, bytes),
+        Operation::Scatter => scatter::cost(algorithm, member, bytes),
+        Operation::Allgather => allgather::cost(algorithm, member, bytes),
+        Operation::Allgatherv => allgather::cost_v(algorithm, member, bytes),
+        Operation::Alltoall => alltoall::cost(algorithm, member, bytes),
+        Operation::Reduce => reduce::cost(algorithm, member, data),
+        Operation::Allreduce => allreduce::cost(algorithm, member, data),
+        Operation::ReduceScatter => {
+            let all = match *call {
+                CollectiveCall::ReduceScatter { operands, .. } => operands,
+                _ => Operands { count: data.count.saturating_mul(member.size as usize), ..data },
+            };
+            reduce_scatter::cost(algorithm, member, all)
+        }
+    }
+}
+
+fn by_messages(algorithm: Algorithm, call: &CollectiveCall, member: Member) -> Schedule {
+    match *call {
+        CollectiveCall::Barrier => barrier::with(algorithm, member),
+        CollectiveCall::Bcast { root, bytes } => bcast::with(algorithm, member, root, bytes, bytes),
+        CollectiveCall::Gather { root, block_bytes, input } => {
+            gather::with(algorithm, member, root, block_bytes, input)
+        }
+        CollectiveCall::Gatherv { root, input } => gather::gatherv(member, root, input),
+        CollectiveCall::Scatter { root, block_bytes, input } => {
+            scatter::with(algorithm, member, root, block_bytes, input)
+        }
+        CollectiveCall::Scatterv { root, input } => scatter::scatterv(member, root, input),
+        CollectiveCall::Allgather { block_bytes, input } => {
+            allgather::with(algorithm, member, block_bytes, input)
+        }
+        CollectiveCall::Allgatherv { total_bytes, input } => {
+            allgather::with_v(algorithm, member, total_bytes, input)
+        }
+        CollectiveCall::Alltoall { block_bytes, input } => {
+            alltoall::with(algorithm, member, block_bytes, input)
+        }
+        CollectiveCall::Alltoallv { input } => alltoall::alltoallv(member, input),
+        CollectiveCall::Reduce { root, operands, input } => {
+            reduce::with(algorithm, member, root, operands, input)
+        }
+        CollectiveCall::Allreduce { operands, input } => {
+            allreduce::with(algorithm, member, operands, input)
+        }
+        CollectiveCall::ReduceScatterBlock { operands, input } => {
+            let counts = vec![operands.count; member.size as usize];
+            reduce_scatter::with(algorithm, member, &counts, operands, input)
+        }
+        CollectiveCall::ReduceScatter { ref counts, operands, input } => {
+            reduce_scatter::with(algorithm, member, counts, operands, input)
+        }
+        CollectiveCall::Scan { operands, input } => scan::scan(member, operands, input),
+        CollectiveCall::Exscan { operands, input } => scan::exscan(member, operands, input),
+    }
+}
+
+/// For an operation between whose algorithms there is nothing to choose: on the board where it can
+/// be, else by messages.
+fn only_plan(call: &CollectiveCall, member: Member, rooms: Option<Rooms>) -> Plan {
+    if let Some(schedule) = rooms.and_then(|rooms| on_board(call, member, rooms, None)) {
+        return Plan { schedule, algorithm: Algorithm::Board, cost: None };
+    }
+    let algorithm = match call {
+        CollectiveCall::Alltoallv { .. } => Algorithm::AtOnce,
+        CollectiveCall::Scan { .. } | CollectiveCall::Exscan { .. } => Algorithm::Distances,
+        _ => Algorithm::Star,
+    };
+    Plan { schedule: by_messages(algorithm, call, member), algorithm, cost: None }
+}
+
+/// The schedule whose work whoever waits does for all, if there is one.
+fn in_portions(call: &CollectiveCall, member: Member, rooms: Rooms) -> Option<Schedule> {
+    let room = rooms.of(SlotSize::Small);
+    match *call {
+        CollectiveCall::Allgather { block_bytes, input } => {
+            portions::allgather(member, room, block_bytes, input)
+        }
+        CollectiveCall::Alltoall { block_bytes, input } => {
+            portions::alltoall(member, room, block_bytes, input)
+        }
+        CollectiveCall::Allreduce { operands, input } => {
+            portions::allreduce(member, room, operands, input)
+        }
+        _ => None,
+    }
+}
+
+/// The schedule that copies once, if there is one; what is exposed is told in a small slot.
+fn directly(call: &CollectiveCall, member: Member, rooms: Rooms) -> Option<Schedule> {
+    let room = rooms.of(SlotSize::Small);
+    match *call {
+        CollectiveCall::Bcast { root, bytes } => direct::bcast(member, room, root, bytes),
+        CollectiveCall::Gather { root, block_bytes, input } => {
+            direct::gather(member, room, root, block_bytes, input)
+        }
+        CollectiveCall::Scatter { root, block_bytes, input } => {
+            direct::scatter(member, room, root, block_bytes, input)
+        }
+        CollectiveCall::Allgather { block_bytes, input } => {
+            direct::allgather(member, room, block_bytes, input)
+        }
+        CollectiveCall::Alltoall { block_bytes, input } => {
+            direct::alltoall(member, room, block_bytes, input)
+        }
+        CollectiveCall::Reduce { root, operands, input } => {
+            direct::reduce(member, room, root, operands, input)
+        }
+        CollectiveCall::Allreduce { operands, input } => {
+            direct::allreduce(member, room, operands, input)
+        }
+        CollectiveCall::ReduceScatterBlock { operands, input } => {
+            direct::reduce_scatter_block(member, room, operands, input)
+        }
+        _ => None,
+    }
+}
+
+/// The schedule on a board, in the smallest slots that are large enough, or in several turns.
+fn on_board(
+    call: &CollectiveCall,
+    member: Member,
+    rooms: Rooms,
+    level: Option<usize>,
+) -> Option<Schedule> {
+    match (call, call.units()) {
+        // How long their blocks are is not known to all, so they do not depend on room.
+        (&CollectiveCall::Gatherv { root, input }, _) => board::gatherv(member, root, input),
+        (&CollectiveCall::Scatterv { root, input }, _) => board::scatterv(member, root, input),
+        (&CollectiveCall::Alltoallv { input }, _) => board::alltoallv(member, input),
+        (_, None) => rooms.fit(|room| in_room(call, member, room, level)),
+        (_, Some(units)) => rooms.fit_in_turns(units, |room, units| {
+            in_room(&call.with_units(units), member, room, level)
+        }),
+    }
+}
+
+fn in_room(
+    call: &CollectiveCall,
+    member: Member,
+    room: board::Room,
+    level: Option<usize>,
+) -> Option<Schedule> {
+    match *call {
+        CollectiveCall::Barrier => board::barrier(member, level),
+        CollectiveCall::Bcast { root, bytes } => board::bcast(member, room, level, root, bytes),
+        CollectiveCall::Gather { root, block_bytes, input } => {
+            board::gather(member, room, root, block_bytes, input)
+        }
+        CollectiveCall::Scatter { root, block_bytes, input } => {
+            board::scatter(member, room, root, block_bytes, input)
+        }
+        CollectiveCall::Allgather { block_bytes, input } => {
+            board::allgather(member, room, block_bytes, input)
+        }
+        CollectiveCall::Allgatherv { total_bytes, input } => {
+            board::allgatherv(member, room, total_bytes, input)
+        }
+        CollectiveCall::Alltoall { block_bytes, input } => {
+            board::alltoall(member, room, block_bytes, input)
+        }
+        CollectiveCall::Reduce { root, operands, input } => {
+            board::reduce(member, room, level, root, operands, input)
+        }
+        CollectiveCall::Allreduce { operands, input } => {
+            board::allreduce(member, room, level, operands, input)
+        }
+        CollectiveCall::ReduceScatterBlock { operands, input } => {
+            board::reduce_scatter_block(member, room, operands, input)
+        }
+        CollectiveCall::ReduceScatter { ref counts, operands, input } => {
+            board::reduce_scatter(member, room, counts, operands, input)
+        }
+        CollectiveCall::Scan { operands, input } => board::scan(member, room, operands, input),
+        CollectiveCall::Exscan { operands, input } => board::exscan(member, room, operands, input),
+        CollectiveCall::Gatherv { .. }
+        | CollectiveCall::Scatterv { .. }
+        | CollectiveCall::Alltoallv { .. } => None,
+    }
+}

@@ -1,0 +1,79 @@
+//! One call of a collective function: on which communicator, and in which form.
+
+use std::fmt;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use base::Result;
+use collectives::{CallForm, CollectiveCall, Schedule};
+
+use crate::Process;
+use crate::communicator::Communicator;
+
+/// A call of a collective function, by the program or by the library for purposes of its own.
+#[derive(Clone, Copy)]
+pub struct Invocation<'a> {
+    communicator: &'a Rc<Communicator>,
+    form: CallForm,
+    /// The process whose program calls.
+    program: Option<&'a Process>,
+}
+
+impl<'a> Invocation<'a> {
+    /// By the program of a process.
+    #[inline]
+    pub fn new(process: &'a Process, communicator: &'a Rc<Communicator>, form: CallForm) -> Self {
+        Self { communicator, form, program: Some(process) }
+    }
+
+    /// By the library, which waits for it at once.
+    pub(crate) fn blocking(communicator: &'a Rc<Communicator>) -> Self {
+        Self { communicator, form: CallForm::Blocking, program: None }
+    }
+
+    /// By the library, which waits for it later.
+    pub(crate) fn nonblocking(communicator: &'a Rc<Communicator>) -> Self {
+        Self { communicator, form: CallForm::Nonblocking, program: None }
+    }
+
+    #[inline]
+    pub(super) fn communicator(&self) -> &'a Rc<Communicator> {
+        self.communicator
+    }
+
+    #[inline]
+    pub(super) fn form(&self) -> CallForm {
+        self.form
+    }
+
+    /// What this process does in the operation. The arguments are known to be right now, so that
+    /// the members may agree first on whether they have a board, if it is time for that.
+    ///
+    /// # Errors
+    /// What [`Process::complete`] may return.
+    #[inline]
+    pub(super) fn schedule(&self, call: &CollectiveCall) -> Result<Rc<Schedule>> {
+        if self.form == CallForm::Blocking
+            && !self.communicator.board_place().is_decided()
+            && let Some(process) = self.program
+        {
+            process.consider_board(self.communicator, call.reduces())?;
+        }
+        Ok(self.communicator.cache.schedule(self.communicator, call, self.form))
+    }
+}
+
+impl fmt::Debug for Invocation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Invocation({:?}, {:?})", self.form, self.communicator)
+    }
+}
+
+impl Deref for Invocation<'_> {
+    type Target = Rc<Communicator>;
+
+    #[inline]
+    fn deref(&self) -> &Rc<Communicator> {
+        self.communicator
+    }
+}
