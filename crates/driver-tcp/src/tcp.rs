@@ -658,6 +658,10 @@ impl Driver for Tcp {
         Some(self.poller.descriptor())
     }
 
+    fn wakes_for_room(&self) -> bool {
+        true
+    }
+
     fn is_flushed(&self) -> bool {
         self.stuck == 0
     }

@@ -108,6 +108,12 @@ pub trait Driver {
         None
     }
 
+    /// Whether the [`descriptor`](Self::descriptor) also becomes readable when there is room again
+    /// after something was refused. If not, whoever has something to send looks again and again.
+    fn wakes_for_room(&self) -> bool {
+        false
+    }
+
     /// How messages to `gate` travel on a rail, for people.
     fn describe(&self, _gate: GateId, rail: usize) -> String {
         self.rails()[rail].name.clone()

@@ -315,10 +315,19 @@ impl Rails {
         self.networks.iter().all(|network| network.driver.is_flushed())
     }
 
-    /// Whether something may have room or arrive of which no doorbell tells.
+    /// Whether something may arrive, or may leave that is held back, of which no doorbell tells.
     pub fn must_be_polled(&self) -> bool {
-        let is_silent = |network: &Network| network.driver.descriptor().is_none();
-        self.is_machine_used || self.networks.is_empty() || self.networks.iter().any(is_silent)
+        self.networks.iter().any(|Network { driver, .. }| {
+            driver.descriptor().is_none() || !driver.wakes_for_room() && !driver.is_flushed()
+        })
+    }
+
+    /// Whether a doorbell tells when a rail has room again.
+    pub fn wakes_for_room(&self) -> bool {
+        let mut networks = self.networks.iter();
+        !self.is_machine_used
+            && !self.networks.is_empty()
+            && networks.all(|network| network.driver.wakes_for_room())
     }
 
     /// Whether a peer on another machine has taken leave.

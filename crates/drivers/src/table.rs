@@ -4,7 +4,10 @@ use base::GateId;
 use driver::{Directory, Driver, DriverError, Settings};
 
 /// The networks between machines. All that can be had are used.
-pub(crate) const NETWORKS: &[Network] = &[Network { name: "tcp", open: driver_tcp::open }];
+pub(crate) const NETWORKS: &[Network] = &[
+    Network { name: "tcp", open: driver_tcp::open },
+    Network { name: "datagram", open: driver_datagram::open },
+];
 
 /// Inside a machine; an [`InlineDriver`](driver::InlineDriver) with [`Regions`](driver::Regions).
 pub(crate) type Machine = driver_shm::Shm;

@@ -371,7 +371,7 @@ impl Runtime {
 
     /// Whether something waits for room of which no doorbell tells.
     pub fn must_look_again(&self) -> bool {
-        self.engine.has_work() && self.rails.must_be_polled()
+        self.rails.must_be_polled() || self.engine.has_work() && !self.rails.wakes_for_room()
     }
 
     /// Whether something waits for the help of its sender, which may not come.

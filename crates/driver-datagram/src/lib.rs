@@ -1,0 +1,241 @@
+//! The example of a driver, which docs/writing-a-driver.md explains: datagrams over Unix sockets.
+//!
+//! It joins processes of one machine as if they were on several, so that all above can be tried
+//! without a network. It is used when a person names it (`COMBRAY_NET=datagram`), between processes
+//! that have different names of their machine (`COMBRAY_NODE`). Messages of any length go as
+//! packets: it has no bulk track and no rendezvous.
+
+#![forbid(unsafe_code)]
+
+use std::fmt::Write;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use base::{GateId, RailProfile};
+use driver::{Directory, Driver, DriverError, Fill, Reach, Secret, Settings, Sink};
+
+/// The rail to all peers: one socket.
+pub struct Datagram {
+    own: GateId,
+    rails: [RailProfile; 1],
+    directory: Box<dyn Directory>,
+    /// What shows that a datagram comes from the job; looked up when it is needed first.
+    secret: Option<Secret>,
+    socket: UnixDatagram,
+    /// Random digits: the name of the socket, which lies in no folder and goes away with it.
+    card: String,
+    /// By gate.
+    peers: Vec<Peer>,
+    inbox: Box<[u8]>,
+    outbox: Box<[u8]>,
+    /// To whom the datagram in the outbox goes that the system has not taken yet, and its length.
+    held: Option<(GateId, usize)>,
+    /// Peers that were found to be gone since the last poll.
+    lost: Vec<GateId>,
+}
+
+/// What is known of a peer.
+#[derive(Clone, Default)]
+enum Peer {
+    #[default]
+    Unknown,
+    Connected(SocketAddr),
+    /// Nobody listens there any more.
+    Gone,
+}
+
+/// The word for it in `COMBRAY_NET`, and the name of its rail.
+const NAME: &str = "datagram";
+
+/// The longest packet, in bytes.
+const PACKET_BYTES_MAX: usize = 32 << 10;
+
+/// Before each packet: the secret of the job, and the sender's rank in it.
+const HEAD_BYTES: usize = size_of::<Secret>() + size_of::<u32>();
+
+/// Datagrams taken in one poll, so that others get their turn.
+const DATAGRAMS_PER_POLL_MAX: usize = 32;
+
+/// The driver of a process, as the table of drivers wants it; none, if the settings do not name it.
+///
+/// # Errors
+/// The system refuses the socket.
+pub fn open(
+    own: GateId,
+    settings: &Settings,
+    directory: Box<dyn Directory>,
+) -> Result<Option<Box<dyn Driver>>, DriverError> {
+    if !settings.networks.split(',').any(|network| network.trim() == NAME) {
+        return Ok(None);
+    }
+    let error = |cause| DriverError { message: format!("no datagram socket can be had: {cause}") };
+    Ok(Some(Box::new(Datagram::create(own, directory).map_err(error)?)))
+}
+
+impl Datagram {
+    fn create(own: GateId, directory: Box<dyn Directory>) -> io::Result<Self> {
+        let mut digits = [0; 16];
+        sys::random::fill(&mut digits)?;
+        let card = digits.iter().fold(String::new(), |mut card, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(card, "{byte:02x}");
+            card
+        });
+        let socket = UnixDatagram::bind_addr(&address(&card)?)?;
+        socket.set_nonblocking(true)?;
+        let profile = RailProfile {
+            name: NAME.into(),
+            packet_bytes_max: PACKET_BYTES_MAX,
+            eager_bytes_max: PACKET_BYTES_MAX / 2,
+            fetch_segment_bytes_min: 0,
+            latency_ns: 3_000,
+            bandwidth_bytes_per_us: 1_000,
+            packet_ns: 2_000,
+            bulk: false,
+        };
+        Ok(Self {
+            own,
+            rails: [profile],
+            directory,
+            secret: None,
+            socket,
+            card,
+            peers: Vec::new(),
+            inbox: vec![0; HEAD_BYTES + PACKET_BYTES_MAX].into(),
+            outbox: vec![0; HEAD_BYTES + PACKET_BYTES_MAX].into(),
+            held: None,
+            lost: Vec::new(),
+        })
+    }
+
+    fn secret(&mut self) -> Result<Secret, DriverError> {
+        if self.secret.is_none() {
+            self.secret = Some(self.directory.secret()?);
+        }
+        Ok(self.secret.unwrap_or_default())
+    }
+
+    fn peer(&mut self, gate: GateId) -> &mut Peer {
+        let index = gate.0 as usize;
+        if self.peers.len() <= index {
+            self.peers.resize(index + 1, Peer::Unknown);
+        }
+        &mut self.peers[index]
+    }
+
+    /// Sends what is held, if the system takes it now.
+    fn send_held(&mut self) {
+        let Some((gate, length)) = self.held else { return };
+        let Some(Peer::Connected(address)) = self.peers.get(gate.0 as usize) else {
+            self.held = None;
+            return;
+        };
+        match self.socket.send_to_addr(&self.outbox[..length], address) {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => {
+                self.held = None;
+                *self.peer(gate) = Peer::Gone;
+                self.lost.push(gate);
+            }
+            Ok(_) => self.held = None,
+        }
+    }
+
+    /// Takes the next datagram; whether there was one. Those that are not of the job are dropped.
+    fn receive(&mut self, sink: &mut dyn Sink) -> bool {
+        let Ok(length) = self.socket.recv(&mut self.inbox) else { return false };
+        let Ok(secret) = self.secret() else { return true };
+        let datagram = &self.inbox[..length];
+        let Some((head, packet)) = datagram.split_at_checked(HEAD_BYTES) else { return true };
+        let (proof, sender) = head.split_at(secret.len());
+        if proof == secret
+            && let Ok(sender) = sender.try_into()
+        {
+            sink.packet(GateId(u32::from_le_bytes(sender)), 0, packet);
+        }
+        true
+    }
+}
+
+impl Driver for Datagram {
+    fn rails(&self) -> &[RailProfile] {
+        &self.rails
+    }
+
+    fn card(&self) -> String {
+        self.card.clone()
+    }
+
+    fn connect(&mut self, gate: GateId) -> Result<Reach, DriverError> {
+        self.secret()?;
+        let card = self.directory.card(gate)?;
+        let error = |cause| DriverError { message: format!("\"{card}\" is no socket: {cause}") };
+        *self.peer(gate) = Peer::Connected(address(&card).map_err(error)?);
+        Ok(Reach { rails: vec![0], fetches: false })
+    }
+
+    fn has_room(&self, _gate: GateId, _rail: usize) -> bool {
+        self.held.is_none()
+    }
+
+    fn post_packet(&mut self, gate: GateId, _rail: usize, length: usize, fill: Fill<'_>) -> bool {
+        match self.peer(gate) {
+            Peer::Connected(_) => {}
+            Peer::Unknown => return false,
+            Peer::Gone => {
+                self.lost.push(gate);
+                return false;
+            }
+        }
+        if self.held.is_some() {
+            return false;
+        }
+        let (head, rest) = self.outbox.split_at_mut(HEAD_BYTES);
+        let (proof, sender) = head.split_at_mut(size_of::<Secret>());
+        proof.copy_from_slice(&self.secret.unwrap_or_default());
+        sender.copy_from_slice(&self.own.0.to_le_bytes());
+        fill(&mut rest[..length]);
+        self.held = Some((gate, HEAD_BYTES + length));
+        self.send_held();
+        true
+    }
+
+    fn poll(&mut self, sink: &mut dyn Sink) -> bool {
+        let before = self.held;
+        self.send_held();
+        let mut active = self.held != before;
+        for gate in self.lost.drain(..) {
+            let message = "over datagrams: nobody listens there any more".to_owned();
+            sink.lost(gate, 0, DriverError { message });
+            active = true;
+        }
+        let received = (0..DATAGRAMS_PER_POLL_MAX).take_while(|_| self.receive(sink)).count();
+        active || received > 0
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.held.is_none()
+    }
+
+    fn give_up(&mut self, gate: GateId, _rail: usize) {
+        *self.peer(gate) = Peer::Gone;
+        self.held = self.held.filter(|(to, _)| *to != gate);
+        self.lost.retain(|lost| *lost != gate);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn has_departed(&self, gate: GateId) -> bool {
+        matches!(self.peers.get(gate.0 as usize), Some(Peer::Gone))
+    }
+}
+
+/// Where the process listens that published this card.
+fn address(card: &str) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("combray-{card}"))
+}
