@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| mpi::window::fuzzing::requests(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windows::fuzzing::requests(bytes));

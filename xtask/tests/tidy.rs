@@ -32,6 +32,7 @@ const TIERS: &[(&str, u32)] = &[
     ("launcher", 4),
     ("runtime", 4),
     ("mpi", 4),
+    ("windows", 4),
     ("mpi-abi", 5),
     ("cli", 5),
     ("sim", 6),
@@ -51,6 +52,7 @@ const SAME_TIER: &[(&str, &str)] = &[
     ("memory", "sys"),
     ("drivers", "driver"),
     ("mpi", "runtime"),
+    ("windows", "mpi"),
 ];
 
 /// Crates that may hold `unsafe`; all others forbid it.

@@ -44,11 +44,11 @@ pub use collectives::CallForm;
 pub use inter::{Root, beside_the_root};
 pub(crate) use inter::{across_packed, leaders_tell_all};
 pub use invocation::Invocation;
+pub(crate) use movement::alltoall_packed;
 pub use movement::{
-    EqualBlocks, allgather, allgatherv, alltoall, alltoallv, barrier, bcast, gather, gatherv,
-    scatter, scatterv,
+    EqualBlocks, allgather, allgather_packed, allgatherv, alltoall, alltoallv, barrier, bcast,
+    gather, gatherv, scatter, scatterv,
 };
-pub(crate) use movement::{allgather_packed, alltoall_packed};
 pub use neighborhood::{
     neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv,
 };

@@ -316,7 +316,7 @@ impl Communicator {
 
     /// The space of its point-to-point messages.
     #[inline]
-    pub(crate) fn point_to_point_context(&self) -> ContextSlot {
+    pub fn point_to_point_context(&self) -> ContextSlot {
         self.spaces().point_to_point
     }
 

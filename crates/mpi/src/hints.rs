@@ -37,10 +37,10 @@ pub(crate) const RAIL: &str = "combray_rail";
 pub(crate) const PREFER: &str = "combray_prefer";
 
 /// On which NUMA nodes memory lies.
-pub(crate) const MEMORY: &str = "combray_memory";
+pub const MEMORY: &str = "combray_memory";
 
 /// Where memory shall lie, if the value means a place that there is.
-pub(crate) fn placing(value: &[u8]) -> Option<Placing> {
+pub fn placing(value: &[u8]) -> Option<Placing> {
     let placing: Placing = std::str::from_utf8(value).ok()?.parse().ok()?;
     placing.check().is_ok().then_some(placing)
 }

@@ -30,7 +30,6 @@ use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::topology::Whereabouts;
-use crate::window::Window;
 use helping::Need;
 
 /// One operating system process as MPI sees it.
@@ -65,8 +64,8 @@ pub struct Process {
     pub(crate) buffer: Rc<BufferPlace>,
     /// What takes steps of its own while the program does something else.
     underway: RefCell<Vec<Rc<dyn Advance>>>,
-    /// Windows that others may ask something of.
-    windows: RefCell<Vec<Rc<Window>>>,
+    /// What others may ask something of.
+    served: RefCell<Vec<Rc<dyn Served>>>,
     /// How many communicators have a board.
     boards: Rc<Cell<u32>>,
     /// Where [`Process::elapsed_seconds`] begins.
@@ -95,6 +94,13 @@ struct Started {
     alone: OnceCell<Rc<Communicator>>,
     /// All processes, for agreements that no communicator of the program is there for.
     everybody: OnceCell<Rc<Communicator>>,
+}
+
+/// What others may ask something of, as of windows.
+pub trait Served {
+    /// Serves what others ask for, as far as it is here; whether there was anything to do. Part of
+    /// each round of progress: it must not wait, nor run a function of the program.
+    fn serve(&self, process: &Process) -> bool;
 }
 
 /// An operation that takes steps of its own while the program does something else.
@@ -144,7 +150,7 @@ impl Default for Process {
             left: Cell::new(false),
             buffer: Rc::default(),
             underway: RefCell::default(),
-            windows: RefCell::default(),
+            served: RefCell::default(),
             boards: Rc::default(),
             origin: Instant::now(),
             configuration: parking_lot::Mutex::new(None),
@@ -397,18 +403,25 @@ impl Process {
         self.started.get().expect("MPI is initialized")
     }
 
-    pub(crate) fn windows(&self) -> &RefCell<Vec<Rc<Window>>> {
-        &self.windows
+    /// Serves this in each round of progress from now on.
+    pub fn serve_in_progress(&self, served: Rc<dyn Served>) {
+        self.served.borrow_mut().push(served);
     }
 
+    /// Serves it no longer.
+    pub fn serve_no_longer(&self, served: &dyn Served) {
+        self.served.borrow_mut().retain(|other| !std::ptr::addr_eq(Rc::as_ptr(other), served));
+    }
+
+    /// What carries messages; borrowed for a short while, never while the process waits.
     #[inline(always)]
-    pub(crate) fn runtime(&self) -> RefMut<'_, Runtime> {
+    pub fn runtime(&self) -> RefMut<'_, Runtime> {
         self.started().runtime.borrow_mut()
     }
 
     /// Begins to send in a message space of the library's own; `None`: it is sent.
     #[inline(never)]
-    pub(crate) fn post_send(
+    pub fn post_send(
         &self,
         gate: GateId,
         context: ContextSlot,
@@ -421,7 +434,7 @@ impl Process {
 
     /// Begins to receive in a message space of the library's own.
     #[inline(never)]
-    pub(crate) fn post_receive(
+    pub fn post_receive(
         &self,
         context: ContextSlot,
         source: u32,
@@ -434,13 +447,13 @@ impl Process {
 
     /// Whether a message has gone or come; makes no progress.
     #[inline]
-    pub(crate) fn is_complete(&self, id: RequestId) -> bool {
+    pub fn is_complete(&self, id: RequestId) -> bool {
         self.runtime().is_complete(id)
     }
 
     /// Takes leave of a complete message, and hears how it went.
     #[inline]
-    pub(crate) fn finish(&self, id: RequestId) -> Result<()> {
+    pub fn finish(&self, id: RequestId) -> Result<()> {
         let outcome = self.runtime().take(id);
         match outcome.and_then(|outcome| outcome.problem) {
             None => Ok(()),

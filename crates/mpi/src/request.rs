@@ -1,6 +1,7 @@
 //! Requests: operations that may still be underway (section 3.7 of the MPI standard).
 
 use std::cell::RefMut;
+use std::fmt;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
@@ -15,7 +16,6 @@ use crate::partitioned::Partitioned;
 use crate::point_to_point::{Destination, SendMode, Source};
 use crate::process::Process;
 use crate::status::Status;
-use crate::window::Operation;
 
 /// An operation of the program.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub enum Request {
     /// A collective operation that was begun.
     Collective(Rc<Underway>),
     /// A one-sided operation (section 12.3.5).
-    OneSided(Rc<Operation>),
+    OneSided(Rc<dyn OneSided>),
     /// A partitioned operation that was started.
     Partitioned(Rc<Partitioned>),
     /// A packed message that was ended and is on its way.
@@ -38,6 +38,15 @@ pub enum Request {
     Unpacking(Rc<Unpacking>),
     /// A persistent operation (sections 3.9, 4.2 and 6.13), active or not.
     Persistent(Box<Persistent>),
+}
+
+/// An operation of one-sided communication, as its request sees it.
+pub trait OneSided: fmt::Debug {
+    /// Whether the buffers of the program are free and full; makes no progress.
+    fn is_complete(&self, process: &Process) -> bool;
+
+    /// The status of the request, when it is complete.
+    fn status(&self) -> Status;
 }
 
 /// A send or receive that the engine has.

@@ -7,7 +7,7 @@ use datatype::reduction::Operator;
 use memory::Buffer;
 use mpi::Destination;
 use mpi::operation::Operation as Reduction;
-use mpi::window::{Access, Action, Operation, Place};
+use windows::{Access, Action, Operation, Place};
 
 use crate::arguments::{Elements, KnownOperation, KnownWindow, Out, TypeArgument, UsedDatatype};
 use crate::c::Request;
@@ -56,7 +56,9 @@ fn begin(
 
 /// A request for an operation of a window.
 fn hand_out(call: &Call, win: &KnownWindow, begun: Begun, request: Out<Request>) -> Outcome<()> {
-    let work = Pending::One(begun.map_or(mpi::Request::Done, mpi::Request::OneSided));
+    let work = Pending::One(
+        begun.map_or(mpi::Request::Done, |operation| mpi::Request::OneSided(operation)),
+    );
     let blamed = Blamed::Window(win.handle);
     request.set(call.library.requests.insert(PendingRequest { blamed, work }));
     Ok(())

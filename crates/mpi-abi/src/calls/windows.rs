@@ -10,7 +10,7 @@ use memory::Buffer;
 use mpi::Destination;
 use mpi::group::Group;
 use mpi::info::Info;
-use mpi::window::{Flavor, LockKind, Share, Window};
+use windows::{Flavor, LockKind, Share, Window};
 
 use crate::arguments::{
     Integer, KnownCommunicator, KnownWindow, Out, OutInteger, OutText, invalid,

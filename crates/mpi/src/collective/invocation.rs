@@ -27,7 +27,7 @@ impl<'a> Invocation<'a> {
     }
 
     /// By the library, which waits for it at once.
-    pub(crate) fn blocking(communicator: &'a Rc<Communicator>) -> Self {
+    pub fn blocking(communicator: &'a Rc<Communicator>) -> Self {
         Self { communicator, form: CallForm::Blocking, program: None }
     }
 

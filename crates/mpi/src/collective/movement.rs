@@ -278,7 +278,7 @@ pub fn alltoallv(
 }
 
 /// An allgather in place over packed blocks, for purposes of our own.
-pub(crate) fn allgather_packed(
+pub fn allgather_packed(
     invocation: &Invocation<'_>,
     buffer: Buffer,
     block_bytes: usize,

@@ -155,7 +155,7 @@ impl Inside for Help<'_> {
         let (process, runtime) = (self.process, self.process.runtime());
         runtime.requests() == 0
             && !runtime.has_work()
-            && process.windows.borrow().is_empty()
+            && process.served.borrow().is_empty()
             && !process.underway.borrow().iter().any(is_needed)
     }
 

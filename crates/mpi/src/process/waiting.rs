@@ -45,7 +45,7 @@ impl Process {
     /// Whether more must be advanced in each round of progress than the engine.
     #[inline]
     pub(super) fn has_more_to_advance(&self) -> bool {
-        !self.underway.borrow().is_empty() || !self.windows.borrow().is_empty()
+        !self.underway.borrow().is_empty() || !self.served.borrow().is_empty()
     }
 
     /// Makes one round of progress; returns whether there was anything to do.
@@ -55,8 +55,8 @@ impl Process {
         if !self.underway.borrow().is_empty() {
             active |= self.advance_underway();
         }
-        if !self.windows.borrow().is_empty() {
-            active |= self.serve_windows();
+        if !self.served.borrow().is_empty() {
+            active |= self.serve();
         }
         if active {
             self.wake_other_threads();
@@ -64,9 +64,23 @@ impl Process {
         active
     }
 
+    /// Serves what others ask for; whether there was anything to do.
+    #[cold]
+    fn serve(&self) -> bool {
+        let mut active = false;
+        let mut index = 0;
+        loop {
+            // Nothing is borrowed meanwhile.
+            let Some(served) = self.served.borrow().get(index).cloned() else { break };
+            active |= served.serve(self);
+            index += 1;
+        }
+        active
+    }
+
     /// Waits for a request of the engine and takes its outcome.
     #[inline(always)]
-    pub(crate) fn wait_for(&self, id: RequestId) -> Outcome {
+    pub fn wait_for(&self, id: RequestId) -> Outcome {
         if !self.has_more_to_advance() {
             // What is awaited is often here, or comes at once: look without letting go.
             if self.level.get() == ThreadLevel::Multiple {
@@ -133,7 +147,7 @@ impl Process {
 
     /// Makes progress until `done`, which others bring about without ringing the doorbell: so the
     /// process looks again after a short sleep at most.
-    pub(crate) fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
+    pub fn poll_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
         let mut patience = Waiter::patience(self);
         while !done(self) {
             if self.progress() {

@@ -3,6 +3,11 @@
 //! A process reaches the part of another in one of two ways, decided when the window is made.
 //! Where both have mapped the memory, the origin works on it itself, and locks are words beside
 //! it. Else the origin sends requests, which the target serves whenever it makes progress.
+//!
+//! Of the process this crate uses what `mpi` offers: messages on a communicator of the window's
+//! own, waiting, and rounds of progress.
+
+#![forbid(unsafe_code)]
 
 mod access;
 mod creation;
@@ -28,14 +33,13 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
+use mpi::attribute::Attributes;
+use mpi::communicator::Communicator;
+use mpi::error_handler::ErrorHandler;
+use mpi::group::Group;
+use mpi::hints::{self, Hints};
+use mpi::info::Info;
 
-use crate::Process;
-use crate::attribute::Attributes;
-use crate::communicator::Communicator;
-use crate::error_handler::ErrorHandler;
-use crate::group::Group;
-use crate::hints::{self, Hints};
-use crate::info::Info;
 use epoch::Epochs;
 use exposed::Exposed;
 use service::Service;
@@ -270,20 +274,5 @@ impl fmt::Debug for Window {
         let name = String::from_utf8_lossy(&self.name.borrow()).into_owned();
         let (flavor, rank, size) = (self.flavor, self.rank(), self.size());
         write!(f, "Window(\"{name}\", {flavor:?}, rank {rank} of {size})")
-    }
-}
-
-impl Process {
-    /// Serves what others ask of the windows; whether there was anything to do.
-    #[cold]
-    pub(crate) fn serve_windows(&self) -> bool {
-        let mut active = false;
-        let mut index = 0;
-        loop {
-            let Some(window) = self.windows().borrow().get(index).cloned() else { break };
-            active |= window.serve(self);
-            index += 1;
-        }
-        active
     }
 }

@@ -6,16 +6,16 @@ use std::rc::Rc;
 use base::{Error, ErrorClass, Result};
 use driver_shm::{Card, Invitation, SharedMemory};
 use memory::Buffer;
+use mpi::attribute::ObjectName;
+use mpi::collective::{self, Invocation};
+use mpi::communicator::Communicator;
+use mpi::info::Info;
+use mpi::{Process, Served};
 
 use super::exposed::Exposed;
 use super::locks::WORDS;
 use super::message::room;
 use super::{Flavor, Share, Window};
-use crate::Process;
-use crate::attribute::ObjectName;
-use crate::collective::{self, Invocation};
-use crate::communicator::Communicator;
-use crate::info::Info;
 
 /// Parts that need not follow each other without a gap begin at multiples of this.
 const PART_ALIGNMENT: usize = 4096;
@@ -114,7 +114,7 @@ impl Window {
         self.epochs.borrow().check_free()?;
         self.attributes().delete_all(object)?;
         process.complete(collective::barrier(&Invocation::blocking(&self.communicator))?)?;
-        process.windows().borrow_mut().retain(|other| !Rc::ptr_eq(other, self));
+        process.serve_no_longer(&**self);
         Ok(())
     }
 
@@ -131,7 +131,7 @@ impl Window {
             window.set_info(info);
         }
         window.place_own_part();
-        process.windows().borrow_mut().push(Rc::clone(&window));
+        process.serve_in_progress(Rc::clone(&window) as Rc<dyn Served>);
         window
     }
 }

@@ -3,7 +3,7 @@
 use super::message::Request;
 
 #[cfg(test)]
-#[path = "../../../../fuzz/replay.rs"]
+#[path = "../../../fuzz/replay.rs"]
 mod replay;
 
 /// A request of another process, or nonsense: where its data begins lies in it.

@@ -4,11 +4,11 @@
 use datatype::Predefined;
 use datatype::reduction::Operator;
 use memory::{Buffer, Segment};
+use mpi::{Process, ThreadLevel};
 use proptest::prelude::*;
 
 use super::Window;
 use super::message::{DATA_TAG, KINDS, Kind, REQUEST_TAG, Request, buffer_of, room};
-use crate::{Process, ThreadLevel};
 
 /// The part has memory that is not its own on both sides.
 const AROUND: usize = 64;

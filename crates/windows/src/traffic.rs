@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use engine::RequestId;
+use mpi::{OneSided, Process};
 
 use super::Window;
 use super::message::{FIRST_REPLY_TAG, REPLY_TAGS};
 use super::operation::Operation;
-use crate::Process;
 
 #[derive(Debug, Default)]
 pub(super) struct Traffic {

@@ -8,6 +8,7 @@ use datatype::Predefined;
 use datatype::reduction::{self, Operator};
 use engine::RequestId;
 use memory::Buffer;
+use mpi::{Process, Served};
 
 use super::access::ACCUMULATED_BYTES_MAX;
 use super::exposed::Exposed;
@@ -17,7 +18,6 @@ use super::message::{
 };
 use super::runs::Runs;
 use super::{LockKind, Window, direct};
-use crate::Process;
 
 /// The target's side of a window.
 #[derive(Default)]
@@ -77,11 +77,8 @@ const REQUESTS_PER_ROUND_MAX: usize = 64;
 /// While so many are not done, no more are taken.
 const STEPS_MAX: usize = 1024;
 
-impl Window {
-    /// Serves what others ask for, as far as it is here; whether there was anything to do.
-    ///
-    /// Nothing in here waits, and no function of the program runs.
-    pub(crate) fn serve(&self, process: &Process) -> bool {
+impl Served for Window {
+    fn serve(&self, process: &Process) -> bool {
         let Ok(mut state) = self.service.state.try_borrow_mut() else { return false };
         if !self.opened.replace(true)
             && let Exposed::Shared { memory, .. } = &self.memory
@@ -100,7 +97,9 @@ impl Window {
         }
         active
     }
+}
 
+impl Window {
     /// How many access epochs were completed by others.
     pub(super) fn completed(&self) -> usize {
         self.service.state.borrow().completed

@@ -7,13 +7,13 @@ use base::{Error, ErrorClass, Result};
 use datatype::reduction::{self, Operator};
 use datatype::{Datatype, Kind as ElementKind, Predefined};
 use memory::Buffer;
+use mpi::{OneSided, Process};
 
 use super::exposed::Exposed;
 use super::locks::SharedLock;
 use super::message::{DATA_TAG, INLINE_BYTES_MAX, Kind, REQUEST_TAG, Request, room};
 use super::operation::Operation;
 use super::{Place, Window, direct};
-use crate::Process;
 
 /// What is done at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

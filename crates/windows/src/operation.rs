@@ -7,10 +7,9 @@ use std::rc::Rc;
 use base::{Error, ErrorClass};
 use engine::RequestId;
 use memory::Buffer;
-
-use crate::Process;
-use crate::communicator::Communicator;
-use crate::status::Status;
+use mpi::Status;
+use mpi::communicator::Communicator;
+use mpi::{OneSided, Process};
 
 /// One call of the program: its messages that are not over.
 pub struct Operation {
@@ -64,8 +63,14 @@ impl Operation {
         self.state.borrow_mut().answers.push(Answer { id, length, unpack });
     }
 
-    /// Whether the buffers of the program are free and full; makes no progress.
-    pub(crate) fn is_complete(&self, process: &Process) -> bool {
+    /// What went wrong, unless a request tells it.
+    pub(super) fn error(&self) -> Option<Error> {
+        if self.with_request { None } else { self.state.borrow().error.clone() }
+    }
+}
+
+impl OneSided for Operation {
+    fn is_complete(&self, process: &Process) -> bool {
         let mut state = self.state.borrow_mut();
         let State { sends, answers, error } = &mut *state;
         sends.retain(|id| process.runtime().take(*id).is_none());
@@ -83,13 +88,7 @@ impl Operation {
         sends.is_empty() && answers.is_empty()
     }
 
-    /// What went wrong, unless a request tells it.
-    pub(super) fn error(&self) -> Option<Error> {
-        if self.with_request { None } else { self.state.borrow().error.clone() }
-    }
-
-    /// The status of the request, when it is complete.
-    pub(crate) fn status(&self) -> Status {
+    fn status(&self) -> Status {
         Status { error: self.state.borrow().error.clone().map(Box::new), ..Status::EMPTY }
     }
 }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use base::{Error, ErrorClass, Result};
 use engine::RequestId;
 use memory::Buffer;
+use mpi::collective::{self, Invocation};
+use mpi::group::Group;
+use mpi::{OneSided, Process};
 
 use super::exposed::Exposed;
 use super::locks::SharedLock;
 use super::message::{Kind, POST_TAG, Refusal, Request, room};
 use super::{LockKind, Window};
-use crate::Process;
-use crate::collective::{self, Invocation};
-use crate::group::Group;
 
 /// How long the owner of a part that came with a window may take to fill it before its next call.
 const HEAD_START: Duration = Duration::from_millis(10);
