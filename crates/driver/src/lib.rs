@@ -161,7 +161,7 @@ pub type Fill<'a> = &'a mut dyn FnMut(&mut [u8]);
 /// How a peer is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// The rails that lead there, at least one.
+    /// The rails that lead there; none to a peer that has finished.
     pub rails: Vec<usize>,
     /// Whether the data of announced messages is [fetched](Rendezvous::fetch) from the peer.
     pub fetches: bool,

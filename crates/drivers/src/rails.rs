@@ -293,10 +293,14 @@ impl Rails {
             Err(error) if self.networks.is_empty() => return Err(error),
             Err(_) => {}
         }
+        // A peer that has finished may be known by a network although none of its rails leads there
+        // any more: that is no failure.
+        let mut is_known = false;
         let mut connection = Connection { rails: Vec::new(), fetches: true };
         for Network { driver, first, .. } in &mut self.networks {
             match driver.connect(gate) {
                 Ok(reach) => {
+                    is_known = true;
                     let rails = reach.rails.iter().map(|rail| RailId((*first + rail) as u8));
                     connection.rails.extend(rails);
                     connection.fetches &= reach.fetches;
@@ -304,10 +308,7 @@ impl Rails {
                 Err(error) => failures.push(error.message),
             }
         }
-        if connection.rails.is_empty() {
-            return Err(DriverError { message: failures.join("; ") });
-        }
-        Ok(connection)
+        if is_known { Ok(connection) } else { Err(DriverError { message: failures.join("; ") }) }
     }
 
     /// Whether everything that was posted has left this process.

@@ -20,6 +20,8 @@ struct Log {
     /// What came of them: whether their bytes go anywhere, and instead of which of its rails.
     places: Vec<(bool, Option<RailId>)>,
     refuses: bool,
+    /// The peer has finished: no rail leads to it any more.
+    has_finished: bool,
 }
 
 /// A network with one rail, whose insides a test sees.
@@ -38,10 +40,12 @@ impl Driver for Fake {
     }
 
     fn connect(&mut self, _gate: GateId) -> Result<Reach, DriverError> {
-        if self.log.lock().unwrap().refuses {
+        let log = self.log.lock().unwrap();
+        if log.refuses {
             return Err(DriverError { message: "it is refused".into() });
         }
-        Ok(Reach { rails: vec![0], fetches: false })
+        let rails = if log.has_finished { Vec::new() } else { vec![0] };
+        Ok(Reach { rails, fetches: false })
     }
 
     fn has_room(&self, _gate: GateId, _rail: usize) -> bool {
@@ -128,6 +132,14 @@ fn several_networks_lead_to_the_same_peer() {
     assert_eq!(rails.connect(GateId(2)).unwrap().rails, [RailId(3)]);
     logs[1].lock().unwrap().refuses = true;
     assert!(rails.connect(GateId(3)).is_err());
+}
+
+#[test]
+fn a_peer_that_has_finished_is_no_failure() {
+    let (mut rails, logs) = rails();
+    logs[0].lock().unwrap().has_finished = true;
+    logs[1].lock().unwrap().refuses = true;
+    assert_eq!(rails.connect(GateId(1)).unwrap().rails, []);
 }
 
 #[test]
