@@ -133,6 +133,21 @@ fn the_tables_name_what_there_is() {
 }
 
 #[test]
+fn the_map_names_files_that_exist() {
+    let text = read(&workspace().join("ARCHITECTURE.md"));
+    // Between backquotes: a crate's name, then a file of its sources.
+    let hops = text.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));
+    let mut hops: Vec<&str> = hops.filter(|word| !word.contains("crates/")).collect();
+    hops.retain(|hop| !hop.starts_with("xtask/"));
+    assert!(hops.len() > 30, "the ways through the code are told file by file");
+    let exists = |hop: &&str| {
+        let (name, file) = hop.split_once('/').unwrap_or((hop, ""));
+        workspace().join("crates").join(name).join("src").join(file).exists()
+    };
+    report(hops.into_iter().filter(|hop| !exists(hop)).map(str::to_owned).collect());
+}
+
+#[test]
 fn unsafe_is_fenced() {
     let mut faults = Vec::new();
     for (name, folder) in crates() {
