@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use loom::cell::UnsafeCell;
 
-use super::{Control, HEADER_BYTES, LINE_BYTES, check_lines};
+use super::{Control, HEADER_BYTES, LINE_BYTES, check_lines, pack_header};
 use crate::primitive::{AtomicU64, Ordering};
 
 /// What takes the place of shared memory.
@@ -79,8 +79,9 @@ impl Place {
                 (&mut (*line))[..end - begin].copy_from_slice(&body[begin..end]);
             });
             if number != first {
-                // Data lies over the word, and looks like a header of any lap.
-                self.header(number).store(u64::MAX, Ordering::Relaxed);
+                // Data lies over the word, and looks like a packet of the next lap.
+                let header = pack_header(self.lap(number + self.lines()), 0, 1);
+                self.header(number).store(header, Ordering::Relaxed);
             }
         }
     }

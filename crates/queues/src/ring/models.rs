@@ -158,10 +158,10 @@ fn a_lane_turns_over_its_end() {
 
 #[test]
 fn lines_of_a_ring_are_used_again_when_they_were_read() {
-    check_packets(2, &[400, 300, 70], |shared| ring(shared, 0));
+    check_packets(2, &[400, 400, 400], |shared| ring(shared, 0));
 }
 
 #[test]
 fn lines_of_a_lane_are_used_again_when_they_were_read() {
-    check_packets(2, &[400, 300, 70], lane);
+    check_packets(2, &[400, 400, 400], lane);
 }
