@@ -543,6 +543,10 @@ mod tests {
 
     use std::time::Duration;
 
+    use driver::Doorbell;
+
+    use crate::segment::Own;
+
     const BLOCKING: Series = Series { blocking: true, slots: SlotSize::Small };
     const BEGUN: Series = Series { blocking: false, slots: SlotSize::Medium };
     const SLOT_BYTES: usize = SlotSize::Medium.bytes();
@@ -676,6 +680,25 @@ mod tests {
             boards[2].end_portion(turns[2]);
             assert_eq!(boards[1].ended_portions(turns[1]), 1);
             boards.iter().zip(turns).for_each(|(board, turn)| board.complete(turn));
+        }
+    }
+
+    #[test]
+    fn a_sleeper_is_rung_when_a_member_completes() {
+        let sleeper = Own::create().unwrap();
+        let bell = Bell { segment: sleeper.doorbell(), fence_required: false };
+        let (memory, _invitation) = Board::create(2).unwrap();
+        let board = Board::new(memory, 2, 0, vec![bell]);
+        // Completion is told once in an eighth of the slots, without a stage that is raised.
+        for _ in 0..3 {
+            let ticket = Doorbell::arm(&*sleeper.segment);
+            for _ in 0..DIVISIONS[BLOCKING.index()].slots as u64 / TOLD_PER_SLOTS {
+                board.complete(board.begin(BLOCKING, 1));
+            }
+            // Would last a minute if the bell had not rung.
+            let start = Instant::now();
+            Doorbell::wait(&*sleeper.segment, ticket, Duration::from_secs(60));
+            assert!(start.elapsed() < Duration::from_secs(30));
         }
     }
 

@@ -302,7 +302,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn base(&mut self) -> NonNull<u8> {
-            NonNull::from(&mut self.words[0]).cast()
+            NonNull::new(self.words.as_mut_ptr()).expect("it is allocated").cast()
         }
     }
 
