@@ -14,4 +14,7 @@ pub const EAGER_CREDIT_BYTES: usize = 4 << 20;
 /// the receiver to keep it.
 pub const EAGER_MESSAGE_COST: usize = 64;
 
+/// More rails than these to one peer are not used.
+pub const RAILS_MAX: usize = 8;
+
 const _: () = assert!(EAGER_CREDIT_BYTES > 64 * EAGER_MESSAGE_COST);

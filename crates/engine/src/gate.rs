@@ -33,9 +33,6 @@ pub(crate) struct Gate {
     pub fetch_segment_bytes_min: Option<usize>,
 }
 
-/// More rails than these to one gate are not used.
-pub(crate) const RAILS_MAX: usize = 8;
-
 /// A chunk in an outbox.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
@@ -80,7 +77,7 @@ impl Gate {
     }
 
     pub(crate) fn connect(&mut self, rails: &[(RailId, &RailProfile)], fetches: bool) {
-        let rails = &rails[..rails.len().min(RAILS_MAX)];
+        let rails = &rails[..rails.len().min(limits::RAILS_MAX)];
         self.rails = rails.iter().map(|rail| rail.0).collect();
         let eager = |profile: &RailProfile| {
             let packet = profile.packet_bytes_max.min(wire::PAYLOAD_BYTES_MAX);

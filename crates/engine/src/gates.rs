@@ -153,3 +153,46 @@ impl IndexMut<GateId> for Gates {
         &mut self.all[gate.0]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::{Chunk, Waiting};
+
+    /// Gates for which one chunk waits each.
+    fn busy(count: u32) -> Gates {
+        let mut gates = Gates::new();
+        for gate in (0..count).map(GateId) {
+            gates.make(gate).outbox.push_back(Waiting::new(Chunk::Eager(0)));
+            gates.list(gate);
+        }
+        gates
+    }
+
+    #[test]
+    fn gates_with_work_take_turns() {
+        for count in [1, 2, 3, 10] {
+            let mut gates = busy(count);
+            let turns: Vec<u32> =
+                (0..3 * count).map(|_| gates.next_with_work().unwrap().0).collect();
+            let wanted: Vec<u32> = (0..count).cycle().take(3 * count as usize).collect();
+            assert_eq!(turns, wanted);
+        }
+    }
+
+    #[test]
+    fn a_gate_stays_listed_as_long_as_something_waits_for_it() {
+        let mut gates = busy(3);
+        gates.unlist_if_idle(GateId(1));
+        assert_eq!(gates.with_work(), 3);
+        gates[GateId(1)].outbox.clear();
+        gates.unlist_if_idle(GateId(1));
+        gates.unlist_if_idle(GateId(1));
+        assert_eq!(gates.with_work(), 2);
+        let turns: Vec<u32> = (0..4).map(|_| gates.next_with_work().unwrap().0).collect();
+        assert_eq!(turns, [0, 2, 0, 2]);
+        gates.list(GateId(1));
+        gates.list(GateId(1));
+        assert_eq!(gates.with_work(), 3);
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 
+use base::limits::RAILS_MAX;
 use base::{GateId, MessageLabel, RailId, RegionToken};
 use memory::Buffer;
 use memory::transfer::Part;
 use wire::{Envelope, FlowLabel, PartLabel, Record};
 
 use crate::engine::{Context, Engine, Send};
-use crate::gate::{Chunk, RAILS_MAX, Waiting, eager_cost};
+use crate::gate::{Chunk, Waiting, eager_cost};
 use crate::numbering::{Numbered, Posted, SentPart, Spares};
 use crate::outbox::Outbox;
 use crate::preferences::plan_by_preferences;

@@ -5,6 +5,8 @@
 //! the receiver's processor takes them apart. A rail is asked again when it has begun to carry the
 //! last of what it was given, so that one packet is underway and one prepared.
 
+use base::limits::RAILS_MAX;
+
 use super::{Offer, Plan, RailView, Window};
 use crate::model::RailModel;
 use crate::tactic;
@@ -20,9 +22,6 @@ pub(super) struct Sight {
 
 /// A way to plan that is to be judged.
 pub(super) type Candidate<'a> = &'a dyn Fn(&dyn Window, &[RailView<'_>], usize, &mut Plan);
-
-/// Rails beyond these are not looked at.
-pub(super) const RAILS_MAX: usize = 8;
 
 /// So many plans are played through at most; what is left then is judged by what was seen.
 const PLANS_MAX: usize = 32;

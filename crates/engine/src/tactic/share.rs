@@ -5,11 +5,10 @@
 //! `speed(i) * (T - ready(i))`, or nothing if it is not ready by then; T is where these make up
 //! the whole. A rail whose share would not be worth its packet gets none, and T is found anew.
 
+use base::limits::RAILS_MAX;
+
 use crate::strategy::{Offer, RailView};
 use crate::tactic;
-
-/// How many rails a message is divided between at most.
-const RAILS_MAX: usize = 16;
 
 /// A share takes at least so many times what a packet costs.
 const WORTH_PACKETS: f64 = 4.0;
@@ -101,6 +100,7 @@ mod tests {
     use base::RailId;
 
     use super::*;
+
     use crate::strategy::tests::{Rail, views};
 
     fn large(bytes: usize) -> Offer {
