@@ -342,7 +342,7 @@ pub(crate) mod tests {
             1 => Just(Operation::ProducerWaits),
             1 => Just(Operation::ConsumerWaits),
         ];
-        proptest::collection::vec(operation, 1..400)
+        proptest::collection::vec(operation, 1..if cfg!(miri) { 40 } else { 400 })
     }
 
     /// Compares an empty queue with a plain one; its producer is [`SENDER`].
@@ -388,7 +388,7 @@ pub(crate) mod tests {
 
     /// Packets arrive whole, and those of each producer, named by its place, in order.
     pub(crate) fn check_threads(producers: Vec<impl Push + Send>, mut consumer: Consumer) {
-        const EACH: usize = if cfg!(miri) { 100 } else { 20_000 };
+        const EACH: usize = if cfg!(miri) { 20 } else { 20_000 };
         let packet = |sender: usize, i: usize| {
             let length = (i * 7 + sender * 13) % 300;
             [(i as u64).to_le_bytes().to_vec(), pattern(i, length)].concat()
