@@ -133,7 +133,7 @@ impl Call {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn known_communicator(&self, position: usize, handle: Comm) -> Outcome<Rc<Communicator>> {
         if handle == MPI_COMM_SELF {
             let alone = self.library.process.alone_if_any();

@@ -260,6 +260,7 @@ impl Process {
     }
 
     /// The communicator of this process alone, likewise.
+    #[inline]
     pub fn alone_if_any(&self) -> Option<&Rc<Communicator>> {
         self.started.get()?.alone.get().filter(|_| !self.is_finalized())
     }
