@@ -101,12 +101,18 @@ impl Engine {
         number.is_some_and(lacks)
     }
 
-    /// What follows when a packet or part has arrived where several rails lead.
-    #[inline]
+    /// What follows when a packet or part has arrived.
+    #[inline(always)]
     fn after_arrival(&mut self, gate: GateId) -> Result<(), Malformed> {
-        if self.gates[gate].numbered.is_none() {
-            return Ok(());
+        match self.gates[gate].numbered {
+            None => Ok(()),
+            Some(_) => self.after_numbered_arrival(gate),
         }
+    }
+
+    /// The same where several rails lead.
+    #[inline(never)]
+    fn after_numbered_arrival(&mut self, gate: GateId) -> Result<(), Malformed> {
         while let Some(request) = self.numbered(gate)?.next_deferred() {
             self.handle_control(gate, Record::Cancel { request })?;
         }

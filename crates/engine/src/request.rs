@@ -344,10 +344,11 @@ impl Request {
     #[inline(always)]
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         let State::Complete(ending) = self.state else { return None };
-        let (source, tag, buffer) = (self.source, self.tag, self.buffer.len() as u64);
+        let (source, tag) = (self.source, self.tag);
         let (bytes, cancelled, problem) = match ending {
             Ending::Done { bytes } => (bytes, false, None),
             Ending::Truncated { message } => {
+                let buffer = self.buffer.len() as u64;
                 (buffer, false, Some(Problem::Truncated { message, buffer }))
             }
             Ending::Cancelled => (0, true, None),

@@ -126,10 +126,10 @@ impl Requests {
     /// The outcome of a complete request, which goes away; `None` if it is not complete.
     #[inline(always)]
     pub(crate) fn take(&mut self, id: RequestId) -> Option<Outcome> {
-        match self.settle(id) {
-            Settled::Over(outcome) => Some(outcome),
-            Settled::Unknown | Settled::Underway => None,
-        }
+        let place = self.places.get(id.0.index as usize);
+        let outcome = place.filter(|request| request.generation == id.0.generation)?.outcome()?;
+        self.discard(id.0.index);
+        Some(outcome)
     }
 
     /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
