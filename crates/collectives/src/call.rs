@@ -73,7 +73,7 @@ pub enum CollectiveCall {
     },
     /// The operands are those for all processes together.
     ReduceScatter {
-        counts: Vec<usize>,
+        counts: Box<[usize]>,
         operands: Operands,
         input: Input,
     },

@@ -30,7 +30,7 @@ struct Kept {
 
 impl CollectiveCache {
     /// The schedule for `call`, made if it was not among the last few.
-    #[inline]
+    #[inline(never)]
     pub(super) fn schedule(
         &self,
         communicator: &Communicator,

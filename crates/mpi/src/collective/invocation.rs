@@ -51,7 +51,7 @@ impl<'a> Invocation<'a> {
     ///
     /// # Errors
     /// What [`Process::complete`] may return.
-    #[inline]
+    #[inline(always)]
     pub(super) fn schedule(&self, call: &CollectiveCall) -> Result<Rc<Schedule>> {
         if self.form == CallForm::Blocking
             && !self.communicator.board_place().is_decided()

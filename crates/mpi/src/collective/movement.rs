@@ -43,7 +43,8 @@ pub fn barrier(invocation: &Invocation<'_>) -> Result<Collective> {
     if let Some(remote) = invocation.remote() {
         return Ok(inter::barrier(invocation, remote));
     }
-    prepare(invocation, &CollectiveCall::Barrier, Memories::plain(None, None, 0))
+    let schedule = invocation.schedule(&CollectiveCall::Barrier)?;
+    Ok(prepared(invocation, schedule, Memories::plain(None, None, 0)))
 }
 
 /// `MPI_Bcast` (section 6.4): the root's data, everywhere.
@@ -137,7 +138,8 @@ pub fn gatherv(
     let call = CollectiveCall::Gatherv { root, input: input_of(&send) };
     let send = send.map_or(Blocks::Absent, Blocks::single);
     let receive = receive.map_or(Blocks::Absent, Blocks::Each);
-    prepare(invocation, &call, Memories::apart(send, receive, Blocks::Absent))
+    let schedule = invocation.schedule(&call)?;
+    Ok(prepared(invocation, schedule, Memories::apart(send, receive, Blocks::Absent)))
 }
 
 /// `MPI_Scatter` (section 6.6). `send` is none on all but the root; `receive` is none at a root
@@ -191,7 +193,8 @@ pub fn scatterv(
     let call = CollectiveCall::Scatterv { root, input: input_of(&receive) };
     let send = send.map_or(Blocks::Absent, Blocks::Each);
     let receive = receive.map_or(Blocks::Absent, Blocks::single);
-    prepare(invocation, &call, Memories::apart(send, receive, Blocks::Absent))
+    let schedule = invocation.schedule(&call)?;
+    Ok(prepared(invocation, schedule, Memories::apart(send, receive, Blocks::Absent)))
 }
 
 /// `MPI_Allgather` (section 6.7). `send` is none for a process that works in place.
@@ -226,8 +229,9 @@ pub fn allgatherv(
     let total_bytes = receive.iter().map(Buffer::len).sum();
     let call = CollectiveCall::Allgatherv { total_bytes, input: input_of(&send) };
     let send = send.map_or(Blocks::Absent, Blocks::single);
+    let schedule = invocation.schedule(&call)?;
     let memories = Memories::apart(send, Blocks::Each(receive), Blocks::Absent);
-    prepare(invocation, &call, memories)
+    Ok(prepared(invocation, schedule, memories))
 }
 
 /// `MPI_Alltoall` (section 6.8). `send` is none for a process that works in place.
@@ -311,15 +315,6 @@ pub(super) fn member(communicator: &Communicator) -> Member<'_> {
         size: communicator.size(),
         situation: communicator.situation(),
     }
-}
-
-#[inline(always)]
-pub(super) fn prepare(
-    invocation: &Invocation<'_>,
-    call: &CollectiveCall,
-    memories: Memories,
-) -> Result<Collective> {
-    Ok(prepared(invocation, invocation.schedule(call)?, memories))
 }
 
 #[inline(always)]

@@ -108,6 +108,7 @@ pub fn reduce_scatter(
         return inter::reduce_scatter(invocation, remote, &counts, reduction);
     }
     let (operands, input) = (reduction.operands(counts.iter().sum()), input_of(&reduction.send));
+    let counts = counts.into_boxed_slice();
     prepare(invocation, CollectiveCall::ReduceScatter { counts, operands, input }, reduction)
 }
 
