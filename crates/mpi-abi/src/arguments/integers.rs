@@ -276,8 +276,12 @@ impl<'a> Integers<'a> {
     /// # Errors
     /// As for [`Integers::read`]; `Count` for a negative one.
     pub fn read_counts(&self) -> Outcome<Vec<usize>> {
-        let values = self.one_by_one()?;
-        values.enumerate().map(|(index, value)| self.checked_count(index, value)).collect()
+        // What collects results does not know how many there will be, and takes memory twice.
+        let mut counts = Vec::with_capacity(self.length);
+        for (index, value) in self.one_by_one()?.enumerate() {
+            counts.push(self.checked_count(index, value)?);
+        }
+        Ok(counts)
     }
 
     /// One of the integers, which counts something.

@@ -94,20 +94,18 @@ pub fn beside_the_root(invocation: &Invocation<'_>) -> Collective {
     prepare(invocation, Schedule::default(), Blocks::Absent, Blocks::Absent)
 }
 
-pub(super) fn barrier(invocation: &Invocation<'_>, remote: &Remote) -> Collective {
-    let schedule = schedules::barrier(inter_member(invocation, remote));
-    prepare(invocation, schedule, Blocks::Absent, Blocks::Absent)
+pub(super) fn barrier(communicator: &Communicator, remote: &Remote) -> Rc<Schedule> {
+    Rc::new(schedules::barrier(inter_member(communicator, remote)))
 }
 
 pub(super) fn bcast(
-    invocation: &Invocation<'_>,
+    communicator: &Communicator,
     remote: &Remote,
     root: Root,
-    buffer: Buffer,
-) -> Result<Collective> {
-    let member = inter_member(invocation, remote);
-    let schedule = schedules::bcast(member, root.across(remote)?, buffer.len());
-    Ok(super::movement::over_bytes(invocation, Rc::new(schedule), buffer, root == Root::Here))
+    bytes: usize,
+) -> Result<Rc<Schedule>> {
+    let member = inter_member(communicator, remote);
+    Ok(Rc::new(schedules::bcast(member, root.across(remote)?, bytes)))
 }
 
 pub(super) fn gather(

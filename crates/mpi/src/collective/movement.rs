@@ -40,10 +40,10 @@ impl EqualBlocks {
 /// As for [`Process::complete`](crate::Process::complete), if the members agree on a board first.
 #[inline(always)]
 pub fn barrier(invocation: &Invocation<'_>) -> Result<Collective> {
-    if let Some(remote) = invocation.remote() {
-        return Ok(inter::barrier(invocation, remote));
-    }
-    let schedule = invocation.schedule(&CollectiveCall::Barrier)?;
+    let schedule = match invocation.remote() {
+        Some(remote) => inter::barrier(invocation, remote),
+        None => invocation.schedule(&CollectiveCall::Barrier)?,
+    };
     Ok(prepared(invocation, schedule, Memories::plain(None, None, 0)))
 }
 
@@ -52,23 +52,25 @@ pub fn barrier(invocation: &Invocation<'_>) -> Result<Collective> {
 /// # Errors
 /// `Root` if there is no such rank; so for all operations with a root.
 pub fn bcast(invocation: &Invocation<'_>, root: Root, buffer: Buffer) -> Result<Collective> {
-    if let Some(remote) = invocation.remote() {
-        return inter::bcast(invocation, remote, root, buffer);
-    }
-    let root = root.inside(invocation)?;
-    let call = CollectiveCall::Bcast { root, bytes: buffer.len() };
-    let schedule = invocation.schedule(&call)?;
-    Ok(over_bytes(invocation, schedule, buffer, invocation.rank() == root))
+    let bytes = buffer.len();
+    let schedule = match invocation.remote() {
+        Some(remote) => inter::bcast(invocation, remote, root, bytes)?,
+        None => {
+            let root = root.inside(invocation)?;
+            invocation.schedule(&CollectiveCall::Bcast { root, bytes })?
+        }
+    };
+    Ok(over_bytes(invocation, schedule, buffer, root))
 }
 
 /// An operation whose blocks are the packed bytes of one buffer, which the source of the data only
 /// reads. Where the schedule moves parts of data that is not contiguous, it is packed before or
 /// unpacked afterwards.
-pub(super) fn over_bytes(
+fn over_bytes(
     invocation: &Invocation<'_>,
     schedule: Rc<Schedule>,
     buffer: Buffer,
-    is_source: bool,
+    source: Root,
 ) -> Collective {
     let bytes = buffer.len();
     let in_place = buffer.is_contiguous() || !moves_parts(&schedule, bytes);
@@ -77,7 +79,7 @@ pub(super) fn over_bytes(
         return Collective::new(invocation, Task::moving(schedule, memories));
     }
     let packed = invocation.cache.scratch(bytes);
-    let repacking = match is_source {
+    let repacking = match source.is_here(invocation) {
         true => Repacking { when: End::BeforeFirstRound, from: buffer, into: packed.clone() },
         false => Repacking { when: End::AfterLastRound, from: packed.clone(), into: buffer },
     };
