@@ -4,7 +4,7 @@ use fastrand::Rng;
 use sim::copies::{self, CopyReport, CopySetting};
 
 /// So many worlds.
-const SEEDS: u64 = 1500;
+const SEEDS: u64 = 2500;
 
 #[test]
 fn data_comes_whole_whoever_fails_or_stops() {
