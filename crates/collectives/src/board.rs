@@ -9,9 +9,9 @@
 //! several parts of the machine, short operations may go by parts, through a leader of each. What
 //! does not fit in a slot takes several turns, one after the other.
 //!
-//! The operations that move data name bytes ([`Schedule::counts_bytes`]), those that combine name
-//! elements, and those whose blocks have sizes of their own name whole blocks, each at the
-//! beginning of its slot.
+//! The operations that move data name bytes ([`counts_bytes`](crate::Schedule::counts_bytes)),
+//! those that combine name elements, and those whose blocks have sizes of their own name whole blocks,
+//! each at the beginning of its slot.
 
 mod combining;
 mod costs;
