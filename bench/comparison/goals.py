@@ -136,12 +136,11 @@ def ratio(measurements: Measurements, key: Key, figure=Measurements.best):
     return peer[1] / mine if inverted else mine / peer[1]
 
 
-def ratio_to_before(measurements: Measurements, key: Key):
-    """Its time beside that of the other state of it: the smaller of the ratios of the shortest and of
-    the usual times, as noise makes one of them larger and a slow-down both."""
-    pairs = [(figure(measurements, key, SUBJECT), figure(measurements, key, BEFORE))
-             for figure in (Measurements.best, Measurements.median)]
-    return min((mine / before for mine, before in pairs if mine and before), default=None)
+def ratio_to_before(measurements: Measurements, key: Key, figure=Measurements.median):
+    """Its time beside that of the other state of it. The usual times are compared: the better of two
+    ratios would hide what became slower only sometimes."""
+    mine, before = figure(measurements, key, SUBJECT), figure(measurements, key, BEFORE)
+    return mine / before if mine and before else None
 
 
 def judged_value(measurements: Measurements, key: Key):

@@ -131,17 +131,22 @@ def print_guidelines(measurements: Measurements) -> None:
 
 
 def print_before(measurements: Measurements, title: str) -> None:
-    """How times have changed since the other state of Combray: the mean, then the worst."""
+    """How times have changed since the other state of Combray: the mean, then the worst. Usual times
+    decide; beside them stands what the shortest ones say."""
     ratios = {key: goals.ratio_to_before(measurements, key) for key in measurements.samples}
     ratios = {key: ratio for key, ratio in ratios.items() if ratio is not None}
     if not ratios:
         return
+    shortest = {key: goals.ratio_to_before(measurements, key, Measurements.best) for key in ratios}
     mean = cells.geometric_mean(list(ratios.values()))
-    print(f"\nTimes beside those before, {title}: geometric mean {mean:.3f} of {len(ratios)} figures; "
+    mean_of_shortest = cells.geometric_mean(list(filter(None, shortest.values())))
+    print(f"\nMedian times beside those before (best times), {title}: geometric mean {mean:.3f} "
+          f"({mean_of_shortest:.3f}) of {len(ratios)} figures; "
           f"{sum(ratio > 1.08 for ratio in ratios.values())} above 1.08")
     for key in sorted(ratios, key=ratios.get, reverse=True)[:SHOWN_WORST]:
         size = f", {size_text(key.size)}" if key.size else ""
-        print(f"    {ratios[key]:.3f}  {label(key)}{size}, {key.processes} processes")
+        best = f"({shortest[key]:.3f})" if shortest[key] else "(-)"
+        print(f"    {ratios[key]:.3f} {best}  {label(key)}{size}, {key.processes} processes")
 
 
 def print_phases(measurements: Measurements) -> None:

@@ -1,0 +1,37 @@
+"""What a comparison says of times that became longer."""
+
+import contextlib
+import io
+import unittest
+
+from comparison import goals, summary
+from comparison.running import Key, Measurements, Sample
+
+KEY = Key("allreduce", "", 2, 8, None, "")
+
+
+def measured(mine, before):
+    """Samples of one figure: (best, median) of each round."""
+    found = Measurements()
+    found.samples[KEY] = {
+        name: [Sample(best, median, None, ()) for best, median in rounds]
+        for name, rounds in ((goals.SUBJECT, mine), (goals.BEFORE, before)) if rounds}
+    return found
+
+
+class Before(unittest.TestCase):
+    def test_what_is_slower_by_median_is_slower_although_its_best_batch_is_not(self):
+        found = measured([(1.0, 1.5), (0.9, 1.4), (1.1, 1.6)], [(1.0, 1.0), (1.0, 1.0), (1.0, 1.0)])
+        self.assertAlmostEqual(goals.ratio_to_before(found, KEY), 1.5)
+        self.assertAlmostEqual(goals.ratio_to_before(found, KEY, Measurements.best), 0.9)
+
+    def test_both_ratios_are_shown_and_the_usual_one_is_counted(self):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            summary.print_before(measured([(0.9, 1.5)], [(1.0, 1.0)]), "near")
+        self.assertIn("geometric mean 1.500 (0.900) of 1 figures; 1 above 1.08", output.getvalue())
+        self.assertIn("1.500 (0.900)  allreduce, 8 B, 2 processes", output.getvalue())
+
+    def test_a_figure_that_one_state_lacks_has_no_ratio(self):
+        self.assertIsNone(goals.ratio_to_before(measured([(1.0, 1.0)], []), KEY))
+        self.assertIsNone(goals.ratio_to_before(measured([], [(1.0, 1.0)]), KEY))
